@@ -1,0 +1,264 @@
+/*-------------------------------------------------------------------------
+ *
+ * context.c
+ *	  Switching between stacks in a few instructions.
+ *
+ * A switch saves the registers that the platform's calling convention makes
+ * the callee's duty, exchanges the stack pointer and returns on the other
+ * stack.  There is no system call in it; swapcontext(), which saves the
+ * signal mask by one, is the fallback for processors without code here.
+ * Floating point control words are not saved: nothing in a backend changes
+ * them between two awaits.
+ *
+ * The outermost frame of a new stack is marked as such, so that debuggers and
+ * backtrace() stop there.  AddressSanitizer is told of each switch.
+ *
+ * Tests: src/test/aio/core (interleaving, deep recursion, errors).
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "context.h"
+
+#ifdef AIO_CONTEXT_ASAN
+#include <sanitizer/common_interface_defs.h>
+
+/* whom the running switch leaves; its stack bounds are learned on arrival */
+static AioContext *switching_from;
+#endif
+
+#ifndef AIO_CONTEXT_UCONTEXT
+/* assembly below; the arguments are pointers to saved stack pointers */
+extern void aio_context_jump(void **from, void **to);
+extern void aio_context_start(void);
+#endif
+
+#if defined(__x86_64__)
+
+__asm__(
+		".text\n"
+		".p2align 4\n"
+		".hidden aio_context_jump\n"
+		".globl aio_context_jump\n"
+		".type aio_context_jump, @function\n"
+		"aio_context_jump:\n"
+		"	.cfi_startproc\n"
+		"	pushq	%rbp\n"
+		"	pushq	%rbx\n"
+		"	pushq	%r12\n"
+		"	pushq	%r13\n"
+		"	pushq	%r14\n"
+		"	pushq	%r15\n"
+		"	movq	%rsp, (%rdi)\n"
+		"	movq	(%rsi), %rsp\n"
+		"	popq	%r15\n"
+		"	popq	%r14\n"
+		"	popq	%r13\n"
+		"	popq	%r12\n"
+		"	popq	%rbx\n"
+		"	popq	%rbp\n"
+		"	ret\n"
+		"	.cfi_endproc\n"
+		".size aio_context_jump, .-aio_context_jump\n"
+
+/* first instruction on a new stack: r12 = argument, r13 = entry */
+		".p2align 4\n"
+		".hidden aio_context_start\n"
+		".globl aio_context_start\n"
+		".type aio_context_start, @function\n"
+		"aio_context_start:\n"
+		"	.cfi_startproc\n"
+		"	.cfi_undefined rip\n"
+		"	movq	%r12, %rdi\n"
+		"	callq	*%r13\n"
+		"	ud2\n"
+		"	.cfi_endproc\n"
+		".size aio_context_start, .-aio_context_start\n"
+);
+
+/* registers in the order in which aio_context_jump() pops them */
+typedef struct InitialFrame
+{
+	uint64		r15;
+	uint64		r14;
+	uint64		r13;
+	uint64		r12;
+	uint64		rbx;
+	uint64		rbp;
+	uint64		rip;
+	uint64		padding;		/* keeps the size a multiple of 16 */
+} InitialFrame;
+
+#define INITIAL_FRAME_SET(frame, entry, arg) \
+	((frame)->r13 = (uint64) (uintptr_t) (entry), \
+	 (frame)->r12 = (uint64) (uintptr_t) (arg), \
+	 (frame)->rip = (uint64) (uintptr_t) aio_context_start)
+
+/* popping everything up to rip must leave the pointer 16-byte aligned */
+#define INITIAL_FRAME_SKEW	8
+
+#elif defined(__aarch64__)
+
+__asm__(
+		".text\n"
+		".p2align 4\n"
+		".hidden aio_context_jump\n"
+		".globl aio_context_jump\n"
+		".type aio_context_jump, %function\n"
+		"aio_context_jump:\n"
+		"	.cfi_startproc\n"
+		"	sub	sp, sp, #160\n"
+		"	stp	x19, x20, [sp, #0]\n"
+		"	stp	x21, x22, [sp, #16]\n"
+		"	stp	x23, x24, [sp, #32]\n"
+		"	stp	x25, x26, [sp, #48]\n"
+		"	stp	x27, x28, [sp, #64]\n"
+		"	stp	x29, x30, [sp, #80]\n"
+		"	stp	d8, d9, [sp, #96]\n"
+		"	stp	d10, d11, [sp, #112]\n"
+		"	stp	d12, d13, [sp, #128]\n"
+		"	stp	d14, d15, [sp, #144]\n"
+		"	mov	x9, sp\n"
+		"	str	x9, [x0]\n"
+		"	ldr	x9, [x1]\n"
+		"	mov	sp, x9\n"
+		"	ldp	x19, x20, [sp, #0]\n"
+		"	ldp	x21, x22, [sp, #16]\n"
+		"	ldp	x23, x24, [sp, #32]\n"
+		"	ldp	x25, x26, [sp, #48]\n"
+		"	ldp	x27, x28, [sp, #64]\n"
+		"	ldp	x29, x30, [sp, #80]\n"
+		"	ldp	d8, d9, [sp, #96]\n"
+		"	ldp	d10, d11, [sp, #112]\n"
+		"	ldp	d12, d13, [sp, #128]\n"
+		"	ldp	d14, d15, [sp, #144]\n"
+		"	add	sp, sp, #160\n"
+		"	ret\n"
+		"	.cfi_endproc\n"
+		".size aio_context_jump, .-aio_context_jump\n"
+
+/* first instruction on a new stack: x19 = argument, x20 = entry */
+		".p2align 4\n"
+		".hidden aio_context_start\n"
+		".globl aio_context_start\n"
+		".type aio_context_start, %function\n"
+		"aio_context_start:\n"
+		"	.cfi_startproc\n"
+		"	.cfi_undefined x30\n"
+		"	mov	x0, x19\n"
+		"	blr	x20\n"
+		"	brk	#0\n"
+		"	.cfi_endproc\n"
+		".size aio_context_start, .-aio_context_start\n"
+);
+
+typedef struct InitialFrame
+{
+	uint64		x19;
+	uint64		x20;
+	uint64		x21_to_x28[8];
+	uint64		x29;
+	uint64		x30;
+	uint64		d8_to_d15[8];
+} InitialFrame;
+
+#define INITIAL_FRAME_SET(frame, entry, arg) \
+	((frame)->x20 = (uint64) (uintptr_t) (entry), \
+	 (frame)->x19 = (uint64) (uintptr_t) (arg), \
+	 (frame)->x30 = (uint64) (uintptr_t) aio_context_start)
+
+#define INITIAL_FRAME_SKEW	0
+
+#else
+
+/* makecontext() passes ints only; a pointer takes two */
+static void
+ucontext_entry(unsigned int entry_high, unsigned int entry_low,
+			   unsigned int arg_high, unsigned int arg_low)
+{
+	AioContextEntry entry = (AioContextEntry) (uintptr_t)
+		(((uint64) entry_high << 32) | entry_low);
+
+	entry((void *) (uintptr_t) (((uint64) arg_high << 32) | arg_low));
+}
+
+#endif
+
+/*
+ * Prepare a context that calls entry(arg) on the given stack when it is
+ * switched to for the first time.  entry() must call AioContextEntered()
+ * first and must never return.
+ *
+ * stack is the lowest address, size its bytes; both are the caller's to keep
+ * for as long as the context is used.
+ */
+void
+AioContextInit(AioContext *context, char *stack, size_t size,
+			   AioContextEntry entry, void *arg)
+{
+#ifdef AIO_CONTEXT_UCONTEXT
+	uint64		e = (uint64) (uintptr_t) entry;
+	uint64		a = (uint64) (uintptr_t) arg;
+
+	if (getcontext(&context->ucontext) != 0)
+		elog(ERROR, "getcontext failed: %m");
+	context->ucontext.uc_stack.ss_sp = stack;
+	context->ucontext.uc_stack.ss_size = size;
+	context->ucontext.uc_link = NULL;
+	makecontext(&context->ucontext, (void (*) (void)) ucontext_entry, 4,
+				(unsigned int) (e >> 32), (unsigned int) e,
+				(unsigned int) (a >> 32), (unsigned int) a);
+#else
+	InitialFrame *frame;
+	uintptr_t	top = ((uintptr_t) stack + size) & ~(uintptr_t) 15;
+
+	StaticAssertStmt(sizeof(InitialFrame) % 16 == 0, "stack alignment");
+
+	frame = (InitialFrame *) (top - sizeof(InitialFrame) - 16 + INITIAL_FRAME_SKEW);
+	memset(frame, 0, sizeof(InitialFrame));
+	INITIAL_FRAME_SET(frame, entry, arg);
+	context->stack_pointer = frame;
+#endif
+#ifdef AIO_CONTEXT_ASAN
+	context->fake_stack = NULL;
+	context->stack_bottom = stack;
+	context->stack_size = size;
+#endif
+}
+
+/*
+ * Leave the running flow, to be continued later by a switch to 'from', and
+ * continue the flow 'to'.
+ */
+void
+AioContextSwitch(AioContext *from, AioContext *to)
+{
+#ifdef AIO_CONTEXT_ASAN
+	switching_from = from;
+	__sanitizer_start_switch_fiber(&from->fake_stack, to->stack_bottom,
+								   to->stack_size);
+#endif
+#ifdef AIO_CONTEXT_UCONTEXT
+	if (swapcontext(&from->ucontext, &to->ucontext) != 0)
+		elog(PANIC, "swapcontext failed: %m");
+#else
+	aio_context_jump(&from->stack_pointer, &to->stack_pointer);
+#endif
+	AioContextEntered(from);
+}
+
+/*
+ * Arrival on a stack.  'self' is the context that was switched to.
+ */
+void
+AioContextEntered(AioContext *self)
+{
+#ifdef AIO_CONTEXT_ASAN
+	__sanitizer_finish_switch_fiber(self->fake_stack,
+									&switching_from->stack_bottom,
+									&switching_from->stack_size);
+#endif
+}

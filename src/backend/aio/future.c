@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * future.c
+ *	  Awaiting: suspend if the rules allow it, block if they do not.
+ *
+ * AioMaySuspend() is the only place that knows the rules.  It returns the
+ * reason, so that lost concurrency can be counted and shown.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/seams.h"
+#include "aio/stats.h"
+#include "internal.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+
+static bool always_complete(AioFuture *future);
+
+static const AioFutureOps yield_ops = {
+	.kind = "yield",
+	.poll = always_complete,
+};
+
+/* names for AioSuspendVerdict, in its order */
+static const char *const verdict_names[] = {
+	[AIO_SUSPEND_OK] = "ok",
+	[AIO_SUSPEND_NO_TASK] = "no task",
+	[AIO_SUSPEND_PINNED_DOWN] = "forbidden",
+	[AIO_SUSPEND_LWLOCK] = "lwlock held",
+	[AIO_SUSPEND_CRITICAL] = "critical section",
+	[AIO_SUSPEND_HOLDOFF] = "interrupts held off",
+	[AIO_SUSPEND_HEAVYWEIGHT] = "heavyweight lock held",
+	[AIO_SUSPEND_HANDED_OUT] = "aio handle handed out",
+	[AIO_SUSPEND_EXITING] = "exiting",
+};
+
+StaticAssertDecl(lengthof(verdict_names) == AIO_SUSPEND_VERDICTS,
+				 "a name for each verdict");
+
+/*
+ * May the running code suspend here, and if not, why not?
+ *
+ * A task suspends only in a state in which any sibling may run: with nothing
+ * held that protects a half-done change, and nothing held that would exclude
+ * another process but not a sibling.
+ */
+AioSuspendVerdict
+AioMaySuspend(void)
+{
+	AioTask    *task = aio_current_task;
+	AioScope   *scope;
+
+	if (task == NULL)
+		return AIO_SUSPEND_NO_TASK;
+	if (task->no_suspend)
+		return AIO_SUSPEND_PINNED_DOWN;
+	if (proc_exit_inprogress)
+		return AIO_SUSPEND_EXITING;
+	if (CritSectionCount > 0)
+		return AIO_SUSPEND_CRITICAL;
+	if (AioHeldLWLocks() > 0)
+		return AIO_SUSPEND_LWLOCK;
+	scope = task->scope;
+	if (InterruptHoldoffCount != scope->holdoff ||
+		QueryCancelHoldoffCount != scope->cancel_holdoff)
+		return AIO_SUSPEND_HOLDOFF;
+	if (aio_sibling_locks != scope->sibling_locks)
+		return AIO_SUSPEND_HEAVYWEIGHT;
+	if (pgaio_my_backend->handed_out_io != NULL)
+		return AIO_SUSPEND_HANDED_OUT;
+	return AIO_SUSPEND_OK;
+}
+
+/* A verdict in words, for views and debug output. */
+const char *
+AioSuspendVerdictName(AioSuspendVerdict verdict)
+{
+	return verdict_names[verdict];
+}
+
+/*
+ * Await a future: return at once if it is complete, suspend the running task
+ * until it is if the rules allow that, and otherwise leave the waiting to the
+ * caller's own, blocking, way.
+ *
+ * Returns whether the future is complete.  False means that nothing was
+ * waited for, because suspending is not allowed here.  May raise: memory for
+ * the resource owner's note, and after a suspension whatever the future's
+ * owner makes of its result.
+ */
+bool
+AioAwait(AioFuture *future)
+{
+	AioSuspendVerdict verdict;
+	AioTask    *task = aio_current_task;
+
+	if (future->ops->poll(future))
+		return true;
+
+	verdict = AioMaySuspend();
+	if (verdict != AIO_SUSPEND_OK)
+	{
+		if (task != NULL)
+			aio_session_stats_data.blocked[verdict]++;
+		return false;
+	}
+
+	AioScopeRemember(task->scope);
+	do
+	{
+		aio_session_stats_data.suspensions++;
+		AioTaskSuspend(future);
+	} while (!future->ops->poll(future));
+	return true;
+}
+
+/*
+ * Let the siblings run, if the rules allow it.  Used where progress of others
+ * is wanted although nothing is awaited.
+ */
+void
+AioYield(void)
+{
+	AioFuture	future = {.ops = &yield_ops};
+
+	if (AioMaySuspend() != AIO_SUSPEND_OK)
+		return;
+	AioScopeRemember(aio_current_task->scope);
+	aio_session_stats_data.suspensions++;
+	AioTaskSuspend(&future);
+}
+
+static bool
+always_complete(AioFuture *future)
+{
+	return true;
+}

@@ -1,0 +1,148 @@
+/*-------------------------------------------------------------------------
+ *
+ * internal.h
+ *	  What the files of src/backend/aio share among themselves.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_TASK_INTERNAL_H
+#define AIO_TASK_INTERNAL_H
+
+#include <setjmp.h>
+
+#include "aio/future.h"
+#include "aio/task.h"
+#include "context.h"
+#include "lib/ilist.h"
+#include "stack.h"
+#include "storage/aio_internal.h"
+#include "utils/elog.h"
+#include "utils/palloc.h"
+#include "utils/resowner.h"
+
+/*
+ * What PostgreSQL keeps in globals per flow of control.  Saved and restored
+ * at each switch, by AioFlowSave() and AioFlowRestore() alone.
+ */
+typedef struct AioFlow
+{
+	sigjmp_buf *exception_stack;
+	ErrorContextCallback *error_context;
+	MemoryContext memory_context;
+	ResourceOwner resource_owner;
+	AioScope   *scope;
+	AioStackLimit stack_limit;
+	uint32		wait_event;
+} AioFlow;
+
+/*
+ * A task's life.  AioTaskSetState() asserts the edges.
+ *
+ * IDLE -> RUNNING			spawned
+ * RUNNING -> SUSPENDED		awaits a future that is not complete
+ * SUSPENDED -> RUNNING		the scheduler found its future complete
+ * RUNNING -> IDLE			its function returned, or raised an error that the
+ *							scope has taken over; the stack may be reused
+ * SUSPENDED -> DROPPED		the scope failed; the task never runs again
+ * DROPPED -> IDLE			its resource owner is released and its reads are
+ *							complete; the stack is made anew
+ */
+typedef enum AioTaskState
+{
+	AIO_TASK_IDLE,
+	AIO_TASK_RUNNING,
+	AIO_TASK_SUSPENDED,
+	AIO_TASK_DROPPED,
+} AioTaskState;
+
+struct AioTask
+{
+	AioTaskState state;
+	bool		failed;			/* ended by an error */
+	bool		no_suspend;		/* AioTaskForbidSuspend() was called */
+	bool		in_page_hook;
+
+	/* in the pool, or in its scope's list of suspended or dropped tasks */
+	dlist_node	node;
+	/* in its scope's order, until it ends; only if options.ordered */
+	dlist_node	order_node;
+
+	AioScope   *scope;
+	uint64		id;				/* 1, 2, ... in spawn order within the scope */
+	AioTaskOptions options;
+	AioTaskBody body;
+	AioFuture  *awaits;			/* while suspended */
+	ErrorData  *error;			/* if failed; in the scope's memory context */
+
+	AioFlow		flow;			/* its globals while it does not run */
+	AioContext	context;		/* where to continue it */
+	AioContext *resumer;		/* whom to return to when it stops running */
+	AioStack	stack;
+
+	pg_attribute_aligned(MAXIMUM_ALIGNOF) char arg[AIO_TASK_ARG_MAX];
+};
+
+struct AioScope
+{
+	AioScope   *parent;
+	dlist_node	pool_node;
+	AioScopeBody body;
+	void	   *arg;			/* of the body */
+	ResourceOwner owner;		/* current when the scope began */
+	MemoryContext memory_context;	/* likewise; errors are kept here */
+	AioFuture	any;			/* complete when any suspended task can go on */
+
+	dlist_head	suspended;		/* AioTask.node, in spawn order */
+	dlist_head	ordered;		/* AioTask.order_node, in spawn order */
+	dlist_head	dropped;		/* AioTask.node */
+	int			nsuspended;
+	uint64		last_id;		/* of the task spawned last */
+	uint64		failed_id;		/* of the task whose error is being raised */
+	uint64		run_limit;		/* tasks with a greater id do not run any more */
+	bool		remembered;		/* the resource owner knows this scope */
+
+	/* what held when the scope began; tasks suspend only under the same */
+	uint32		holdoff;
+	uint32		cancel_holdoff;
+	int			sibling_locks;
+	int			nest_level;
+};
+
+extern AioScope *aio_current_scope;	/* innermost scope of the running flow */
+extern bool aio_debug_suspend;
+extern int	aio_max_tasks;
+
+/* task.c */
+extern void AioFlowSave(AioFlow *flow);
+extern void AioFlowRestore(const AioFlow *flow);
+extern AioTask *AioTaskGet(void);
+extern void AioTaskPut(AioTask *task);
+extern void AioTaskStart(AioTask *task);
+extern void AioTaskResume(AioTask *task);
+extern void AioTaskSuspend(AioFuture *future);
+extern void AioTaskDrop(AioTask *task);
+extern int	AioTaskPoolSize(void);
+
+/* scope.c */
+extern void AioScopeRemember(AioScope *scope);
+extern bool AioAnyTaskSuspended(void);
+
+/* tails/lwlock.c */
+extern int	AioHeldLWLocks(void);
+
+/* tails/method_io_uring.c */
+#ifdef IOMETHOD_IO_URING_ENABLED
+extern void AioUringReap(void);
+extern void AioUringWaitAny(PgAioHandle *ioh, uint64 generation);
+#endif
+
+/* submit.c */
+extern void AioBatchOpen(void);
+extern void AioBatchConsider(void);
+
+/* amcache.c */
+extern void AioReleaseAmCaches(void);
+
+#endif							/* AIO_TASK_INTERNAL_H */

@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_wait.c
+ *	  Tasks and heavyweight locks: waiting for one, and holding one.
+ *
+ * A heavyweight lock is waited for by the process, so the siblings of the
+ * task that waits would stay suspended, and keep their pins, for as long as
+ * another transaction takes.  VACUUM could then wait for one of these pins
+ * while the other transaction waits for VACUUM: a deadlock that the detector
+ * cannot see.  So the task lets its siblings finish first.
+ *
+ * Holding a lock protects a task from other processes, not from its siblings.
+ * The count of locks for which that matters is kept here; AioMaySuspend()
+ * compares it.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/seams.h"
+#include "internal.h"
+
+/* entries in the local lock table for which AioLockExcludesSiblings() */
+int			aio_sibling_locks = 0;
+
+typedef struct QuietFuture
+{
+	AioFuture	future;			/* must be first */
+	AioTask    *task;			/* who wants quiet */
+} QuietFuture;
+
+static bool quiet_poll(AioFuture *future);
+
+static const AioFutureOps quiet_ops = {
+	.kind = "quiet",
+	.poll = quiet_poll,
+};
+
+/*
+ * Have all siblings ended, or are they waiting for this task?  Those that
+ * await their turn, or quiet themselves, hold nothing.
+ */
+static bool
+quiet_poll(AioFuture *future)
+{
+	AioTask    *task = ((QuietFuture *) future)->task;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &task->scope->suspended)
+	{
+		AioTask    *sibling = dlist_container(AioTask, node, iter.cur);
+
+		if (sibling != task && sibling->id <= task->scope->run_limit &&
+			sibling->awaits->ops->wait != NULL)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Suspend until no sibling has anything more to do that does not depend on
+ * the running task.
+ */
+void
+AioQuiesce(void)
+{
+	QuietFuture quiet = {.future.ops = &quiet_ops, .task = aio_current_task};
+
+	AioAwait(&quiet.future);
+}

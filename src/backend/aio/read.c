@@ -1,0 +1,224 @@
+/*-------------------------------------------------------------------------
+ *
+ * read.c
+ *	  Buffer reads of tasks: started asynchronously, awaited as futures.
+ *
+ * Two seams in bufmgr.c lead here.  ReadBuffer_common() starts its read
+ * without the hint that it waits for it at once, and awaits it before
+ * WaitReadBuffers() collects the result and raises errors.  And
+ * AsyncReadBuffers(), which takes the backend's one AIO handle and may then
+ * wait for somebody else's read of the same page, awaits that read before it
+ * takes the handle.
+ *
+ * Only reads of the main fork of the relation that the task is about suspend
+ * it.  What else happens in it (a free space map page, a catalog look-up on a
+ * cache miss, fetching a toasted key) blocks, because the code around it was
+ * written for a process that does one thing at a time.
+ *
+ * Suspends:  AioAwaitTaskRead(), AioAwaitOthersRead(), AioPageArrived().
+ * Tests:     src/test/aio.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/read.h"
+#include "aio/seams.h"
+#include "aio/stats.h"
+#include "internal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/aio.h"
+#include "storage/buf_internals.h"
+
+static bool read_poll(AioFuture *future);
+static void read_wait(AioFuture *future);
+
+static const AioFutureOps read_ops = {
+	.kind = "read",
+	.poll = read_poll,
+	.wait = read_wait,
+};
+
+/* Make a future of an AIO that somebody has started. */
+void
+AioReadFutureInit(AioReadFuture *future, const PgAioWaitRef *wref)
+{
+	future->future.ops = &read_ops;
+	future->wref = *wref;
+}
+
+/* Is this future an AioReadFuture? */
+bool
+AioFutureIsRead(const AioFuture *future)
+{
+	return future->ops == &read_ops;
+}
+
+static bool
+read_poll(AioFuture *future)
+{
+	return pgaio_wref_check_done(&((AioReadFuture *) future)->wref);
+}
+
+/*
+ * Wait until this read or, if it is our own ring's, any read is complete.
+ */
+static void
+read_wait(AioFuture *future)
+{
+	AioReadFuture *read = (AioReadFuture *) future;
+	instr_time	start = pgstat_prepare_io_time(track_io_timing);
+	instr_time	before;
+	instr_time	after;
+
+	INSTR_TIME_SET_CURRENT(before);
+#ifdef IOMETHOD_IO_URING_ENABLED
+	if (io_method == IOMETHOD_IO_URING)
+	{
+		PgAioHandle *ioh = &pgaio_ctl->io_handles[read->wref.aio_index];
+		uint64		generation = ((uint64) read->wref.generation_upper << 32) |
+			read->wref.generation_lower;
+
+		if (ioh->owner_procno == MyProcNumber &&
+			(ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0)
+			AioUringWaitAny(ioh, generation);
+		else
+			pgaio_wref_wait(&read->wref);
+	}
+	else
+#endif
+		pgaio_wref_wait(&read->wref);
+	INSTR_TIME_SET_CURRENT(after);
+
+	INSTR_TIME_ACCUM_DIFF(aio_session_stats_data.wait_time, after, before);
+	pgstat_count_io_op_time(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_READ,
+							start, 0, 0);
+}
+
+/*
+ * Look for reads that have completed, without waiting for any.
+ */
+void
+AioReadReap(void)
+{
+#ifdef IOMETHOD_IO_URING_ENABLED
+	if (io_method == IOMETHOD_IO_URING)
+		AioUringReap();
+#endif
+}
+
+/* Is this a read whose completion the running task may await? */
+static bool
+may_await(Relation rel, ForkNumber forknum)
+{
+	AioTask    *task = aio_current_task;
+
+	return forknum == MAIN_FORKNUM &&
+		(task->options.rel == NULL || task->options.rel == rel) &&
+		AioMaySuspend() == AIO_SUSPEND_OK;
+}
+
+/*
+ * StartReadBuffer() for a task: asynchronous if the task may suspend.
+ * Arguments and result are those of StartReadBuffer().
+ */
+bool
+AioStartTaskRead(ReadBuffersOperation *operation, Buffer *buffer,
+				 BlockNumber blkno, int flags)
+{
+	if (!may_await(operation->rel, operation->forknum))
+	{
+		bool		result = StartReadBuffer(operation, buffer, blkno, flags);
+
+		if (result)
+			aio_session_stats_data.blocked[AioMaySuspend()]++;
+		return result;
+	}
+
+	AioBatchOpen();
+	if (!StartReadBuffer(operation, buffer, blkno,
+						 flags & ~READ_BUFFERS_SYNCHRONOUSLY))
+		return false;
+	AioBatchConsider();
+	return true;
+}
+
+/*
+ * Await the read that AioStartTaskRead() began.  On return it may be
+ * incomplete: WaitReadBuffers() then waits.
+ */
+void
+AioAwaitTaskRead(ReadBuffersOperation *operation)
+{
+	AioReadFuture read;
+
+	/* none with io_method=sync, where WaitReadBuffers() does the reading */
+	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0 ||
+		!pgaio_wref_valid(&operation->io_wref))
+		return;
+
+	AioReadFutureInit(&read, &operation->io_wref);
+	AioStatsReadStarted();
+	AioAwait(&read.future);
+	AioStatsReadEnded();
+}
+
+/*
+ * If somebody (a sibling task or another backend) is reading the page that
+ * this operation wants to read, await that.  No AIO handle is handed out yet,
+ * so here is the last point where the task can suspend for it.
+ */
+void
+AioAwaitOthersRead(ReadBuffersOperation *operation)
+{
+	Buffer		buffer = operation->buffers[operation->nblocks_done];
+	BufferDesc *hdr;
+
+	if (BufferIsLocal(buffer) ||
+		!may_await(operation->rel, operation->forknum))
+		return;
+
+	hdr = GetBufferDescriptor(buffer - 1);
+	while (pg_atomic_read_u32(&hdr->state) & BM_IO_IN_PROGRESS)
+	{
+		AioReadFuture read;
+		PgAioWaitRef wref;
+		uint32		state;
+
+		state = LockBufHdr(hdr);
+		wref = hdr->io_wref;
+		UnlockBufHdr(hdr, state);
+
+		/* read by a synchronous method, or not started yet: just wait */
+		if (!pgaio_wref_valid(&wref))
+			return;
+		AioReadFutureInit(&read, &wref);
+		AioStatsReadStarted();
+		AioAwait(&read.future);
+		AioStatsReadEnded();
+	}
+}
+
+/*
+ * A page that the task asked for is in memory, pinned and not locked.  Tell
+ * the task's creator, who may read on.
+ */
+void
+AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer)
+{
+	AioTask    *task = aio_current_task;
+
+	if (!may_await(rel, forknum))
+		return;
+	if (aio_debug_suspend)
+		AioYield();
+	if (task->options.page_hook != NULL && !task->in_page_hook)
+	{
+		task->in_page_hook = true;
+		task->options.page_hook(rel, buffer, task->arg);
+		task->in_page_hook = false;
+	}
+}

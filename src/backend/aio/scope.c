@@ -1,0 +1,690 @@
+/*-------------------------------------------------------------------------
+ *
+ * scope.c
+ *	  Structured concurrency: no task outlives the scope that spawned it.
+ *
+ * AioScopeRun() runs a body that spawns tasks, and returns when all of them
+ * have ended.  Spawning runs a task at once, until it ends or first has to
+ * wait.  Whenever the body waits (for a free task, for one task, for all) the
+ * scheduler resumes the tasks whose futures are complete, oldest first.
+ *
+ * Owner:     the resource owner current when the scope began.  Pins and AIO
+ *            handles that tasks take belong to it.
+ * Suspends:  waiting for tasks does, if the scope was begun inside a task.
+ * Errors:    the first by spawn order is raised from the scope.  An error
+ *            that is about a row lets the tasks spawned before it finish,
+ *            since theirs would come first; any other error ends the scope
+ *            at once.  Tasks left over are dropped: they never run again,
+ *            and their stacks are not reused before the owner is released
+ *            and their reads are complete, for until then the kernel's
+ *            completions may still write to them.
+ * Locks:     a scope is begun only while no LWLock is held.
+ * Tests:     src/test/aio/core.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "aio/read.h"
+#include "aio/seams.h"
+#include "aio/stats.h"
+#include "common/pg_prng.h"
+#include "internal.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "utils/memutils.h"
+
+AioScope   *aio_current_scope = NULL;
+
+/* developer option: suspend at each permitted read, resume in random order */
+bool		aio_debug_suspend = false;
+
+/* aio.max_tasks */
+int			aio_max_tasks = 64;
+
+/* scopes are kept for reuse, as a dropped one lives until its owner's end */
+static dlist_head scope_pool = DLIST_STATIC_INIT(scope_pool);
+
+static void release_scope(Datum res);
+static char *print_scope(Datum res);
+static bool any_ready(AioFuture *future);
+static bool my_turn(AioFuture *future);
+
+/*
+ * Released after buffer pins and AIO handles, hence "after locks".
+ */
+static const ResourceOwnerDesc scope_resowner_desc = {
+	.name = "scope of tasks",
+	.release_phase = RESOURCE_RELEASE_AFTER_LOCKS,
+	.release_priority = RELEASE_PRIO_FIRST,
+	.ReleaseResource = release_scope,
+	.DebugPrint = print_scope,
+};
+
+static const AioFutureOps any_ops = {
+	.kind = "tasks",
+	.poll = any_ready,
+};
+
+static const AioFutureOps turn_ops = {
+	.kind = "turn",
+	.poll = my_turn,
+};
+
+/* complete when a task is the oldest of its scope's ordered tasks */
+typedef struct TurnFuture
+{
+	AioFuture	future;			/* must be first */
+	AioTask    *task;
+} TurnFuture;
+
+/* ------------------------------------------------------------------------
+ * Life of a scope
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * May a scope begin here?  Not where its tasks could never suspend.
+ */
+bool
+AioScopeAllowed(void)
+{
+	return AioHeldLWLocks() == 0 && CritSectionCount == 0;
+}
+
+static AioScope *
+scope_begin(AioScopeBody body, void *arg)
+{
+	AioScope   *scope;
+
+	Assert(AioScopeAllowed());
+
+	if (dlist_is_empty(&scope_pool))
+		scope = MemoryContextAlloc(TopMemoryContext, sizeof(AioScope));
+	else
+		scope = dlist_container(AioScope, pool_node,
+								dlist_pop_head_node(&scope_pool));
+
+	scope->parent = aio_current_scope;
+	scope->body = body;
+	scope->arg = arg;
+	scope->owner = CurrentResourceOwner;
+	scope->memory_context = CurrentMemoryContext;
+	scope->any.ops = &any_ops;
+	dlist_init(&scope->suspended);
+	dlist_init(&scope->ordered);
+	dlist_init(&scope->dropped);
+	scope->nsuspended = 0;
+	scope->last_id = 0;
+	scope->failed_id = 0;
+	scope->run_limit = PG_UINT64_MAX;
+	scope->remembered = false;
+	scope->holdoff = InterruptHoldoffCount;
+	scope->cancel_holdoff = QueryCancelHoldoffCount;
+	scope->sibling_locks = aio_sibling_locks;
+	scope->nest_level = GetCurrentTransactionNestLevel();
+	aio_current_scope = scope;
+	aio_session_stats_data.scopes++;
+	return scope;
+}
+
+static void
+scope_free(AioScope *scope)
+{
+	dlist_push_head(&scope_pool, &scope->pool_node);
+}
+
+/*
+ * Leave a scope all of whose tasks have ended.
+ */
+static void
+scope_end(AioScope *scope)
+{
+	Assert(aio_current_scope == scope);
+	Assert(scope->nsuspended == 0);
+
+	aio_current_scope = scope->parent;
+	if (scope->remembered)
+	{
+		ResourceOwnerForget(scope->owner, PointerGetDatum(scope),
+							&scope_resowner_desc);
+		AioReleaseAmCaches();
+	}
+	scope_free(scope);
+}
+
+/*
+ * Abandon a scope because of an error, which the caller raises next: its
+ * suspended tasks never run again.
+ */
+static void
+scope_drop(AioScope *scope)
+{
+	dlist_mutable_iter iter;
+
+	/* nobody else would submit what our tasks have staged */
+	AioSubmitBatch();
+
+	dlist_foreach_modify(iter, &scope->suspended)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+
+		dlist_delete(&task->node);
+		AioTaskDrop(task);
+		dlist_push_tail(&scope->dropped, &task->node);
+		aio_session_stats_data.tasks_dropped++;
+	}
+	AioStatsSuspended(-scope->nsuspended);
+	scope->nsuspended = 0;
+	dlist_init(&scope->ordered);
+
+	if (dlist_is_empty(&scope->dropped))
+		scope_end(scope);
+	else
+	{
+		/* the resource owner ends it */
+		Assert(scope->remembered);
+		aio_current_scope = scope->parent;
+	}
+}
+
+/*
+ * Make the resource owner know the scope, before the first of its tasks
+ * suspends.  May raise (out of memory).
+ */
+void
+AioScopeRemember(AioScope *scope)
+{
+	if (scope->remembered)
+		return;
+	ResourceOwnerEnlarge(scope->owner);
+	ResourceOwnerRemember(scope->owner, PointerGetDatum(scope),
+						  &scope_resowner_desc);
+	scope->remembered = true;
+}
+
+/*
+ * The resource owner is being released, and pins and AIO handles are gone.
+ * Reuse the dropped tasks' stacks, once no read can write to them.
+ *
+ * Also reached when the process exits because of a FATAL error, possibly on
+ * the stack of one of these tasks; that one is left alone.
+ */
+static void
+release_scope(Datum res)
+{
+	AioScope   *scope = (AioScope *) DatumGetPointer(res);
+	dlist_mutable_iter iter;
+
+	AioSubmitBatch();
+	scope->remembered = false;
+
+	/* a process that exits has not passed through scope_drop() */
+	dlist_foreach_modify(iter, &scope->suspended)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+
+		dlist_delete(&task->node);
+		AioTaskDrop(task);
+		dlist_push_tail(&scope->dropped, &task->node);
+	}
+
+	dlist_foreach_modify(iter, &scope->dropped)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+
+		if (AioFutureIsRead(task->awaits))
+		{
+			AioReadFuture *read = (AioReadFuture *) task->awaits;
+
+			if (!pgaio_wref_check_done(&read->wref))
+				pgaio_wref_wait(&read->wref);
+			AioStatsReadEnded();
+		}
+		dlist_delete(&task->node);
+		AioTaskPut(task);
+	}
+	AioReleaseAmCaches();
+	if (!proc_exit_inprogress)
+		scope_free(scope);
+}
+
+static char *
+print_scope(Datum res)
+{
+	AioScope   *scope = (AioScope *) DatumGetPointer(res);
+
+	return psprintf("scope of %" PRIu64 " tasks", scope->last_id);
+}
+
+/* Is any task of this backend suspended or dropped? */
+bool
+AioAnyTaskSuspended(void)
+{
+	return aio_session_stats_data.suspended_tasks > 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Scheduler
+ * ------------------------------------------------------------------------
+ */
+
+static bool
+any_ready(AioFuture *future)
+{
+	AioScope   *scope = (AioScope *)
+		((char *) future - offsetof(AioScope, any));
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &scope->suspended)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+
+		if (task->awaits->ops->poll(task->awaits))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A task stopped running: book its end, or that it is suspended.  Raises the
+ * task's error if it failed.
+ */
+static void
+task_stopped(AioScope *scope, AioTask *task)
+{
+	ErrorData  *error;
+
+	if (task->state == AIO_TASK_SUSPENDED)
+		return;
+
+	if (task->options.ordered)
+		dlist_delete(&task->order_node);
+	if (!task->failed)
+	{
+		AioTaskPut(task);
+		return;
+	}
+
+	aio_session_stats_data.tasks_failed++;
+	scope->failed_id = task->id;
+	error = task->error;
+	AioTaskPut(task);
+	ReThrowError(error);
+}
+
+/*
+ * Resume every task whose future is complete, oldest first.  Returns how
+ * many; raises the error of the first that fails.
+ */
+static int
+run_ready(AioScope *scope)
+{
+	dlist_mutable_iter iter;
+	int			resumed = 0;
+
+	dlist_foreach_modify(iter, &scope->suspended)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+
+		if (task->id > scope->run_limit)
+			break;
+		if (!task->awaits->ops->poll(task->awaits))
+			continue;
+		if (aio_debug_suspend && scope->nsuspended > 1 &&
+			pg_prng_bool(&pg_global_prng_state))
+			continue;
+		AioTaskResume(task);
+		resumed++;
+		if (task->state != AIO_TASK_SUSPENDED)
+		{
+			dlist_delete(&task->node);
+			scope->nsuspended--;
+			AioStatsSuspended(-1);
+			task_stopped(scope, task);
+		}
+	}
+	return resumed;
+}
+
+/*
+ * No task can go on: wait until one can.
+ */
+static void
+wait_for_any(AioScope *scope)
+{
+	dlist_iter	iter;
+
+	AioSubmitBatch();
+
+	/* the siblings of the task that we are in have something to do, perhaps */
+	if (aio_current_task != NULL && AioAwait(&scope->any))
+		return;
+
+	dlist_foreach(iter, &scope->suspended)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+		AioFuture  *future = task->awaits;
+
+		if (task->id > scope->run_limit)
+			break;
+		if (future->ops->wait != NULL)
+		{
+			future->ops->wait(future);
+			return;
+		}
+		/* without anybody to wait for, it must be ready, or we are stuck */
+		if (future->ops->poll(future))
+			return;
+	}
+	elog(ERROR, "%d tasks wait for one another", scope->nsuspended);
+}
+
+/*
+ * Run tasks once: those that can go on or, if there is none, wait.
+ */
+static void
+run_some(AioScope *scope)
+{
+	CHECK_FOR_INTERRUPTS();
+	AioReadReap();
+	if (run_ready(scope) == 0)
+		wait_for_any(scope);
+}
+
+/* ------------------------------------------------------------------------
+ * Interface of task.h
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Is this error about the data of a row, so that inserting the rows one after
+ * the other would have met an earlier row's error first?
+ */
+static bool
+error_is_about_row(const ErrorData *error)
+{
+	int			category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+
+	return category == ERRCODE_DATA_EXCEPTION ||
+		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
+		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+}
+
+/*
+ * An error left the body of a scope, or one of its tasks: find out whether a
+ * task spawned before it fails too, since that one's error goes first.  Tasks
+ * spawned after it do not run any more.  Returns the error to raise; raises
+ * nothing itself.
+ */
+static ErrorData *
+settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
+{
+	/* the body's own error comes after all that it has spawned */
+	if (scope->failed_id != 0)
+		scope->run_limit = scope->failed_id;
+
+	while (error_is_about_row(error) &&
+		   scope->nsuspended > 0 &&
+		   dlist_head_element(AioTask, node, &scope->suspended)->id < scope->run_limit)
+	{
+		/* can tasks run in the state that the error has left? */
+		if (GetCurrentTransactionNestLevel() != scope->nest_level ||
+			aio_sibling_locks != scope->sibling_locks ||
+			pgaio_my_backend->handed_out_io != NULL)
+			break;
+		LWLockReleaseAll();
+		UnlockBuffers();
+		AioFlowRestore(flow);
+		InterruptHoldoffCount = scope->holdoff;
+		QueryCancelHoldoffCount = scope->cancel_holdoff;
+		scope->failed_id = 0;
+
+		PG_TRY();
+		{
+			run_some(scope);
+		}
+		PG_CATCH();
+		{
+			MemoryContextSwitchTo(scope->memory_context);
+			error = CopyErrorData();
+			FlushErrorState();
+			if (scope->failed_id != 0)
+				scope->run_limit = scope->failed_id;
+		}
+		PG_END_TRY();
+	}
+	return error;
+}
+
+/*
+ * Run body(scope, arg) and all tasks that it spawns; return when they have
+ * ended.
+ *
+ * May suspend if called in a task.  Raises the first error by spawn order,
+ * exactly as it was raised, with the body's own error coming after all tasks
+ * spawned before it.  No LWLock may be held, nor may interrupts be held off
+ * by a critical section.
+ */
+void
+AioScopeRun(AioScopeBody body, void *arg)
+{
+	AioScope   *scope = scope_begin(body, arg);
+	AioFlow		flow;
+
+	AioFlowSave(&flow);
+
+	PG_TRY();
+	{
+		body(scope, arg);
+		AioScopeJoin(scope);
+	}
+	PG_CATCH();
+	{
+		if (scope->nsuspended > 0)
+		{
+			ErrorData  *error;
+
+			MemoryContextSwitchTo(scope->memory_context);
+			error = CopyErrorData();
+			FlushErrorState();
+			error = settle_error(scope, error, &flow);
+			scope_drop(scope);
+
+			/* as errfinish() leaves it */
+			InterruptHoldoffCount = 0;
+			QueryCancelHoldoffCount = 0;
+			ReThrowError(error);
+		}
+		scope_drop(scope);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	scope_end(scope);
+}
+
+/*
+ * The argument of the running flow's innermost scope, if that scope runs this
+ * body; otherwise NULL.
+ */
+void *
+AioScopeArg(AioScopeBody body)
+{
+	AioScope   *scope = aio_current_scope;
+
+	return scope != NULL && scope->body == body ? scope->arg : NULL;
+}
+
+/*
+ * Spawn a task that runs body(copy of arg).  The task starts at once; when
+ * AioSpawn() returns it has ended or is suspended.  If the scope has as many
+ * suspended tasks as AioTaskLimit() allows, one of them ends first.  Where no
+ * stack can be had, body runs on the caller's stack, and blocks.
+ *
+ * arg_size is at most AIO_TASK_ARG_MAX bytes.  Returns the task's number in
+ * spawn order.  Raises the errors of tasks, of this one or of older ones.
+ */
+uint64
+AioSpawn(AioScope *scope, const AioTaskOptions *options,
+		 AioTaskBody body, const void *arg, size_t arg_size)
+{
+	AioTask    *task;
+	uint64		id;
+
+	Assert(aio_current_scope == scope);
+	Assert(arg_size <= AIO_TASK_ARG_MAX);
+
+	if (unlikely(scope->nsuspended > 0))
+	{
+		int			limit = AioTaskLimit();
+
+		while (scope->nsuspended >= limit)
+			run_some(scope);
+	}
+
+	id = ++scope->last_id;
+	aio_session_stats_data.tasks++;
+	task = AioTaskGet();
+	if (unlikely(task == NULL))
+	{
+		char		copy[AIO_TASK_ARG_MAX] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+
+		/* without a task of its own it cannot await its turn */
+		if (options->ordered)
+			AioScopeJoin(scope);
+		memcpy(copy, arg, arg_size);
+		body(copy);
+		return id;
+	}
+
+	task->scope = scope;
+	task->id = id;
+	task->options = *options;
+	task->body = body;
+	task->failed = false;
+	task->no_suspend = false;
+	task->in_page_hook = false;
+	memcpy(task->arg, arg, arg_size);
+	if (options->ordered)
+		dlist_push_tail(&scope->ordered, &task->order_node);
+
+	AioTaskStart(task);
+
+	if (task->state == AIO_TASK_SUSPENDED)
+	{
+		dlist_push_tail(&scope->suspended, &task->node);
+		scope->nsuspended++;
+		AioStatsSuspended(1);
+		aio_session_stats_data.tasks_suspended++;
+	}
+	else
+		task_stopped(scope, task);
+	return id;
+}
+
+/*
+ * Wait until all tasks of the scope have ended.  Raises their errors.
+ */
+void
+AioScopeJoin(AioScope *scope)
+{
+	while (scope->nsuspended > 0)
+		run_some(scope);
+}
+
+/*
+ * Wait until one task of the scope, given by AioSpawn()'s result, has ended.
+ */
+void
+AioScopeJoinTask(AioScope *scope, uint64 task_id)
+{
+	for (;;)
+	{
+		dlist_iter	iter;
+		bool		found = false;
+
+		dlist_foreach(iter, &scope->suspended)
+		{
+			if (dlist_container(AioTask, node, iter.cur)->id == task_id)
+			{
+				found = true;
+				break;
+			}
+		}
+		if (!found)
+			return;
+		run_some(scope);
+	}
+}
+
+/*
+ * How many tasks of a scope may be suspended at a time: aio.max_tasks, but
+ * leave AIO handles to the backend's other reads, and to other backends their
+ * share of buffer pins, of which a task holds two as a rule.
+ */
+int
+AioTaskLimit(void)
+{
+	int			limit = aio_max_tasks;
+
+	limit = Min(limit, io_max_concurrency - io_max_concurrency / 4);
+	limit = Min(limit, (int) Min(GetPinLimit() / 2, AIO_MAX_TASKS_LIMIT));
+	return Max(limit, 1);
+}
+
+static bool
+first_in_order(const AioTask *task)
+{
+	return dlist_head_node(&task->scope->ordered) == &task->order_node;
+}
+
+static bool
+my_turn(AioFuture *future)
+{
+	return first_in_order(((TurnFuture *) future)->task);
+}
+
+/* Is the running, ordered, task the oldest of its kind in its scope? */
+bool
+AioTaskIsFirstInOrder(void)
+{
+	AioTask    *task = aio_current_task;
+
+	if (task == NULL)
+		return true;
+	Assert(task->options.ordered);
+	return first_in_order(task);
+}
+
+/*
+ * Suspend the running task until all ordered tasks spawned before it have
+ * ended.
+ */
+void
+AioAwaitTurn(void)
+{
+	TurnFuture	turn = {.future.ops = &turn_ops, .task = aio_current_task};
+
+	if (AioTaskIsFirstInOrder())
+		return;
+	if (!AioAwait(&turn.future))
+		elog(ERROR, "task cannot await its turn here: %s",
+			 AioSuspendVerdictName(AioMaySuspend()));
+}
+
+/*
+ * From here on the running task blocks where it would suspend.  For code
+ * that must not be interrupted by its siblings.
+ */
+void
+AioTaskForbidSuspend(void)
+{
+	if (aio_current_task != NULL)
+		aio_current_task->no_suspend = true;
+}

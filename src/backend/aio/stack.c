@@ -1,0 +1,78 @@
+/*-------------------------------------------------------------------------
+ *
+ * stack.c
+ *	  Memory for the stacks of tasks.
+ *
+ * A stack is a private anonymous mapping with an inaccessible page below it,
+ * so that an overflow ends in a signal and never in a neighbour's memory.
+ * Who pools stacks is task.c; here they are made and destroyed.
+ *
+ * Tests: src/test/aio/core (guard page, in a child process).
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "stack.h"
+
+#if defined(__has_include)
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+#endif
+#ifndef VALGRIND_STACK_REGISTER
+#define VALGRIND_STACK_REGISTER(low, high) 0
+#define VALGRIND_STACK_DEREGISTER(id) ((void) (id))
+#endif
+
+#ifndef MAP_STACK
+#define MAP_STACK 0
+#endif
+#ifndef MAP_NORESERVE
+#define MAP_NORESERVE 0
+#endif
+
+/*
+ * Make a stack.  Returns false if the system has no memory or no mapping
+ * left; the caller then does without a task.
+ */
+bool
+AioStackAllocate(AioStack *stack)
+{
+	size_t		page_bytes = (size_t) sysconf(_SC_PAGESIZE);
+	size_t		bytes = TYPEALIGN(page_bytes, AIO_STACK_BYTES) + page_bytes;
+	char	   *mapping;
+
+	mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE,
+				   -1, 0);
+	if (mapping == MAP_FAILED)
+		return false;
+	if (mprotect(mapping, page_bytes, PROT_NONE) != 0)
+	{
+		munmap(mapping, bytes);
+		return false;
+	}
+
+	stack->mapping = mapping;
+	stack->mapping_bytes = bytes;
+	stack->low = mapping + page_bytes;
+	stack->valgrind_id = VALGRIND_STACK_REGISTER(stack->low,
+												 mapping + bytes - 1);
+	return true;
+}
+
+/* Destroy a stack.  Nothing may run on it, or point into it, any more. */
+void
+AioStackFree(AioStack *stack)
+{
+	VALGRIND_STACK_DEREGISTER(stack->valgrind_id);
+	munmap(stack->mapping, stack->mapping_bytes);
+	stack->mapping = NULL;
+	stack->low = NULL;
+}

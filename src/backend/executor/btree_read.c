@@ -1,0 +1,113 @@
+/*-------------------------------------------------------------------------
+ *
+ * btree_read.c
+ *	  Have in memory what a btree insert reads under a page lock.
+ *
+ * A leaf page that overflows is split under its lock, and the split reads
+ * the right sibling: a read that cannot be awaited.  In an index whose pages
+ * have filled up, that is one synchronous read for each split.  But whether
+ * a split is likely can be seen as soon as the leaf is in memory, before it
+ * is locked: then its right sibling is read, awaited, beforehand.  Should the
+ * page have changed by the time it is locked, nothing is lost but a read.
+ *
+ * The second function descends for an insert that must await its turn: unique
+ * keys are inserted in row order, and their pages are read in any order.
+ *
+ * Suspends:  both, in buffer reads only.
+ * Tests:     src/test/aio/sql, bench/multi-index --aged.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/itup.h"
+#include "access/nbtree.h"
+#include "index_task.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+/* bytes below which free space is compared with the tuple at hand */
+#define NEARLY_FULL_BYTES	1024
+
+/* The space on a page that the task's index tuple needs. */
+static Size
+tuple_bytes(AioIndexTask *task)
+{
+	if (task->tuple_bytes == 0)
+	{
+		bool		has_nulls = false;
+
+		for (int i = 0; i < task->natts; i++)
+			has_nulls |= task->isnull[i];
+		task->tuple_bytes =
+			MAXALIGN(IndexInfoFindDataOffset(has_nulls ? INDEX_NULL_MASK : 0) +
+					 heap_compute_data_size(RelationGetDescr(task->index),
+											task->values, task->isnull)) +
+			sizeof(ItemIdData);
+	}
+	return task->tuple_bytes;
+}
+
+/* Is this a leaf that has no room for the tuple and has a right sibling? */
+static bool
+will_split(Page page, AioIndexTask *task)
+{
+	BTPageOpaque opaque;
+	Size		free_bytes;
+
+	if (PageIsNew(page))
+		return false;
+	opaque = BTPageGetOpaque(page);
+	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) || P_RIGHTMOST(opaque))
+		return false;
+	free_bytes = PageGetFreeSpace(page);
+	return free_bytes < NEARLY_FULL_BYTES && free_bytes < tuple_bytes(task);
+}
+
+/*
+ * AioPageHook of btree tasks: if the page looks as if it would be split, read
+ * its right sibling.  The first look is without a lock, hence only a hint.
+ */
+void
+AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber sibling = P_NONE;
+
+	if (likely(!will_split(page, arg)))
+		return;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (will_split(page, arg))
+		sibling = BTPageGetOpaque(page)->btpo_next;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+
+	if (sibling != P_NONE)
+		ReleaseBuffer(ReadBuffer(rel, sibling));
+}
+
+/*
+ * Descend to the leaf on which the task's key belongs, so that the pages on
+ * the way are in memory.  Holds nothing on return.
+ */
+void
+AioBtreeReadAhead(AioIndexTask *task)
+{
+	IndexTuple	itup;
+	BTScanInsert key;
+	Buffer		buffer;
+
+	itup = index_form_tuple(RelationGetDescr(task->index),
+							task->values, task->isnull);
+	key = _bt_mkscankey(task->index, itup);
+	/* a unique check begins at the first tuple with this key */
+	key->scantid = NULL;
+	_bt_freestack(_bt_search(task->index, task->heap, key, &buffer, BT_READ));
+	if (BufferIsValid(buffer))
+		_bt_relbuf(task->index, buffer);
+	pfree(key);
+	pfree(itup);
+}

@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * hash_read.c
+ *	  Have in memory the bucket page that a hash insert goes to.
+ *
+ * hashinsert() computes the bucket from the cached metapage, reads the
+ * bucket's page, and then validates the page against the cached metapage.  A
+ * sibling that refreshed that cache during the read would make a stale bucket
+ * pass for a valid one.  So a task reads the page first, and then inserts
+ * without suspending.  Overflow pages are read under the bucket's lock and
+ * could not be awaited anyway.
+ *
+ * Suspends:  in the read of the bucket page.
+ * Tests:     src/test/aio/sql.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/hash.h"
+#include "index_task.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+/*
+ * Read the primary page of the bucket that the task's key belongs to.  If the
+ * bucket is split meanwhile, the wrong page has been read, and no harm done.
+ */
+void
+AioHashReadAhead(AioIndexTask *task)
+{
+	HashMetaPage metap;
+	Buffer		metabuf = InvalidBuffer;
+	Bucket		bucket;
+	BlockNumber blkno;
+
+	/* hash indexes do not contain nulls */
+	if (task->isnull[0])
+		return;
+
+	/* metap points into the relation cache: no await while it is in use */
+	metap = _hash_getcachedmetap(task->index, &metabuf, false);
+	bucket = _hash_hashkey2bucket(_hash_datum2hashkey(task->index,
+													  task->values[0]),
+								  metap->hashm_maxbucket,
+								  metap->hashm_highmask,
+								  metap->hashm_lowmask);
+	blkno = BUCKET_TO_BLKNO(metap, bucket);
+	if (BufferIsValid(metabuf))
+		_hash_dropbuf(task->index, metabuf);
+
+	ReleaseBuffer(ReadBuffer(task->index, blkno));
+}

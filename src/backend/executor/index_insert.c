@@ -1,0 +1,333 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_insert.c
+ *	  Index inserts whose reads are awaited together.
+ *
+ * Upstream's ExecInsertIndexTuples() decides what goes into which index: it
+ * evaluates predicates and expressions, on the backend's own stack.  A seam in
+ * it hands each insert to AioIndexInsert(), which makes a task of it.  The
+ * tasks of a row, or of all rows that COPY has put into the heap together,
+ * share a scope.
+ *
+ * What stays as it was:
+ * - Immediately enforced unique keys are inserted in row order, and within a
+ *   row in index order: the transactions that they wait for, the deadlocks
+ *   that they meet and the duplicates that they report are upstream's.  Only
+ *   their reads run ahead.
+ * - An insert whose result matters at once is awaited at once.
+ * - An exclusion constraint is checked when everything before it is done.
+ * - The error raised is that of the first row that fails (scope.c).
+ *
+ * Which indexes take part is index_policy.c's decision.
+ *
+ * Tests: src/test/aio.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/index_insert.h"
+#include "aio/task.h"
+#include "executor/executor.h"
+#include "index_task.h"
+#include "storage/aio.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* aio.await_index_inserts */
+bool		aio_await_index_inserts = true;
+
+/* rows whose index entries are inserted in one scope */
+typedef struct InsertBatch
+{
+	AioScope   *scope;
+	const AioTablePolicy *policy;
+
+	/* arguments of ExecInsertIndexTuples() */
+	ResultRelInfo *rri;
+	TupleTableSlot **slots;
+	EState	   *estate;
+	bool		update;
+	bool		noDupErr;
+	bool	   *specConflict;
+	List	   *arbiterIndexes;
+	bool		onlySummarizing;
+
+	int			nslots;
+	List	  **rechecks;		/* result, by row */
+	uint64	   *cur_lineno;		/* COPY's current line, or NULL */
+	const uint64 *linenos;		/* by row */
+	int			row;			/* whose entries are being inserted */
+	int			next_index;		/* likely position of the next index */
+	uint64		serial_task;	/* last task of an AIO_INDEX_SERIAL index */
+} InsertBatch;
+
+StaticAssertDecl(sizeof(AioIndexTask) <= AIO_TASK_ARG_MAX,
+				 "an index insert fits into a task's argument");
+
+/* Could tasks help to insert so many rows? */
+static const AioTablePolicy *
+worthwhile_policy(ResultRelInfo *rri, int nrows)
+{
+	const AioTablePolicy *policy;
+
+	if (!aio_await_index_inserts || io_method == IOMETHOD_SYNC ||
+		rri->ri_NumIndices * nrows < 2 ||
+		!AioScopeAllowed() || AioTaskLimit() < 2)
+		return NULL;
+	policy = AioGetTablePolicy(rri);
+	return policy->user_code ? NULL : policy;
+}
+
+/*
+ * AioScopeBody: insert the index entries of the batch's rows.
+ */
+static void
+insert_rows(AioScope *scope, void *arg)
+{
+	InsertBatch *batch = arg;
+
+	batch->scope = scope;
+	for (batch->row = 0; batch->row < batch->nslots; batch->row++)
+	{
+		if (batch->cur_lineno != NULL)
+			*batch->cur_lineno = batch->linenos[batch->row];
+		batch->next_index = 0;
+		batch->rechecks[batch->row] =
+			ExecInsertIndexTuples(batch->rri, batch->slots[batch->row],
+								  batch->estate, batch->update,
+								  batch->noDupErr, batch->specConflict,
+								  batch->arbiterIndexes,
+								  batch->onlySummarizing);
+	}
+}
+
+/*
+ * Insert the index entries of one row.  Arguments, result and errors are
+ * those of ExecInsertIndexTuples().
+ */
+List *
+AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
+					 bool update, bool noDupErr, bool *specConflict,
+					 List *arbiterIndexes, bool onlySummarizing)
+{
+	const AioTablePolicy *policy = worthwhile_policy(rri, 1);
+	List	   *recheck = NIL;
+	InsertBatch batch;
+
+	if (policy == NULL)
+		return ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
+									 specConflict, arbiterIndexes,
+									 onlySummarizing);
+
+	batch.policy = policy;
+	batch.rri = rri;
+	batch.slots = &slot;
+	batch.estate = estate;
+	batch.update = update;
+	batch.noDupErr = noDupErr;
+	batch.specConflict = specConflict;
+	batch.arbiterIndexes = arbiterIndexes;
+	batch.onlySummarizing = onlySummarizing;
+	batch.nslots = 1;
+	batch.rechecks = &recheck;
+	batch.cur_lineno = NULL;
+	batch.linenos = NULL;
+	batch.serial_task = 0;
+	AioScopeRun(insert_rows, &batch);
+	return recheck;
+}
+
+/*
+ * Insert the index entries of rows that COPY has inserted into the heap.
+ *
+ * Returns, allocated in the per-tuple context, what ExecInsertIndexTuples()
+ * would have returned for each row; or NULL if nothing was done because the
+ * caller may as well go row by row.  *cur_lineno is set to each row's line
+ * from linenos, such that errors report the line that they are about.
+ */
+List **
+AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
+					EState *estate, uint64 *cur_lineno, const uint64 *linenos)
+{
+	const AioTablePolicy *policy;
+	InsertBatch batch = {0};
+
+	if (rri->ri_NumIndices == 0 || nslots < 2)
+		return NULL;
+	policy = worthwhile_policy(rri, nslots);
+	if (policy == NULL)
+		return NULL;
+
+	batch.policy = policy;
+	batch.rri = rri;
+	batch.slots = slots;
+	batch.estate = estate;
+	batch.nslots = nslots;
+	batch.rechecks = MemoryContextAllocZero(GetPerTupleMemoryContext(estate),
+											sizeof(List *) * nslots);
+	batch.cur_lineno = cur_lineno;
+	batch.linenos = linenos;
+	AioScopeRun(insert_rows, &batch);
+	return batch.rechecks;
+}
+
+/* Error context callback of a task: let COPY report this row's line. */
+static void
+set_lineno(void *arg)
+{
+	AioIndexTask *task = arg;
+
+	*task->cur_lineno = task->lineno;
+}
+
+/*
+ * AioTaskBody: insert one index entry.
+ */
+static void
+insert_entry(void *arg)
+{
+	AioIndexTask *task = arg;
+	ErrorContextCallback callback;
+	bool		result;
+
+	if (task->cur_lineno != NULL)
+	{
+		callback.callback = set_lineno;
+		callback.arg = task;
+		callback.previous = error_context_stack;
+		error_context_stack = &callback;
+	}
+
+	if (task->ordered && !AioTaskIsFirstInOrder())
+	{
+		if (task->mode == AIO_INDEX_BTREE)
+			AioBtreeReadAhead(task);
+		AioAwaitTurn();
+	}
+	if (task->mode == AIO_INDEX_HASH)
+	{
+		AioHashReadAhead(task);
+		AioTaskForbidSuspend();
+	}
+
+	result = index_insert(task->index, task->values, task->isnull, &task->tid,
+						  task->heap, task->check_unique, task->unchanged,
+						  task->info);
+	if (task->result != NULL)
+		*task->result = result;
+	if (task->lane != NULL)
+		AioReleaseLane(task->lane);
+
+	if (task->cur_lineno != NULL)
+		error_context_stack = callback.previous;
+}
+
+/* The policy for one of the table's indexes. */
+static const AioIndexPolicy *
+find_policy(InsertBatch *batch, Oid indexid)
+{
+	const AioTablePolicy *policy = batch->policy;
+
+	/* upstream goes through the indexes in order, skipping some */
+	while (batch->next_index < policy->nindexes)
+	{
+		const AioIndexPolicy *p = &policy->indexes[batch->next_index++];
+
+		if (p->indexid == indexid)
+			return p;
+	}
+	elog(ERROR, "index %u is not among the result relation's", indexid);
+}
+
+/*
+ * In place of index_insert(), with its arguments: start the insert.
+ *
+ * Returns what index_insert() returns if the caller needs it, that is unless
+ * it would be true.  Pass-by-reference values must stay where they are until
+ * the scope ends.
+ */
+bool
+AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
+			   ItemPointer tid, Relation heapRelation,
+			   IndexUniqueCheck checkUnique, bool indexUnchanged,
+			   IndexInfo *indexInfo)
+{
+	InsertBatch *batch = AioScopeArg(insert_rows);
+	const AioIndexPolicy *policy;
+	AioTaskOptions options;
+	AioIndexTask task;
+	uint64		task_id;
+	bool		exclusion = indexInfo->ii_ExclusionOps != NULL;
+	bool		result = true;
+
+	if (batch == NULL || batch->rri->ri_RelationDesc != heapRelation)
+		return index_insert(indexRelation, values, isnull, tid, heapRelation,
+							checkUnique, indexUnchanged, indexInfo);
+
+	policy = find_policy(batch, RelationGetRelid(indexRelation));
+
+	if (policy->mode == AIO_INDEX_INLINE)
+	{
+		/* it may wait for transactions, or report a duplicate */
+		if (checkUnique != UNIQUE_CHECK_NO || exclusion)
+			AioScopeJoin(batch->scope);
+		return index_insert(indexRelation, values, isnull, tid, heapRelation,
+							checkUnique, indexUnchanged, indexInfo);
+	}
+
+	task.index = indexRelation;
+	task.heap = heapRelation;
+	task.info = indexInfo;
+	task.lane = NULL;
+	task.mode = policy->mode;
+	task.check_unique = checkUnique;
+	task.unchanged = indexUnchanged;
+	task.ordered = checkUnique == UNIQUE_CHECK_YES;
+	task.tid = *tid;
+	task.result = NULL;
+	task.cur_lineno = batch->cur_lineno;
+	task.lineno = batch->cur_lineno ? batch->linenos[batch->row] : 0;
+	task.tuple_bytes = 0;
+	task.natts = indexInfo->ii_NumIndexAttrs;
+	memcpy(task.values, values, sizeof(Datum) * task.natts);
+	memcpy(task.isnull, isnull, sizeof(bool) * task.natts);
+
+	if (checkUnique == UNIQUE_CHECK_PARTIAL || exclusion)
+		task.result = &result;
+
+	if (policy->mode == AIO_INDEX_SERIAL)
+		AioScopeJoinTask(batch->scope, batch->serial_task);
+	else if (policy->mode == AIO_INDEX_LANES)
+	{
+		uint64		wait_for;
+
+		while ((task.lane = AioAcquireLane(indexInfo, &wait_for)) == NULL)
+			AioScopeJoinTask(batch->scope, wait_for);
+		task.info = AioLaneInfo(task.lane);
+	}
+
+	options.rel = indexRelation;
+	options.page_hook = policy->mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
+	options.ordered = task.ordered;
+	task_id = AioSpawn(batch->scope, &options, insert_entry, &task,
+					   AioIndexTaskSize(&task));
+
+	if (policy->mode == AIO_INDEX_SERIAL)
+		batch->serial_task = task_id;
+	else if (task.lane != NULL)
+		AioLaneSetTask(task.lane, task_id);
+
+	/* the caller goes on to check the constraint, on its own stack */
+	if (exclusion)
+		AioScopeJoin(batch->scope);
+	else if (task.result != NULL)
+		AioScopeJoinTask(batch->scope, task_id);
+
+	/* a task that reported something has moved it */
+	if (batch->cur_lineno != NULL)
+		*batch->cur_lineno = batch->linenos[batch->row];
+	return result;
+}

@@ -1,0 +1,288 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_policy.c
+ *	  Decide once per table how each of its indexes may be inserted into.
+ *
+ * Two questions are asked.  Does the access method's insert function keep
+ * state that two suspended inserts would share?  That is known for the
+ * built-in methods only, so all others are inserted into as ever.  And could
+ * user code run in a task?  Support functions must be built in or written in
+ * C; a table with an index predicate or expression that calls anything else
+ * is left to upstream as a whole, because such functions may look at the
+ * table between rows.
+ *
+ * Answers are cached per table until anything they depend on may have
+ * changed, as single-row inserts ask for each row.
+ *
+ * Tests: src/test/aio/sql.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "access/brin_internal.h"
+#include "access/gin_private.h"
+#include "access/gist_private.h"
+#include "access/hash.h"
+#include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "access/spgist.h"
+#include "access/transam.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "index_policy.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+static HTAB *policies = NULL;
+static MemoryContext policy_context = NULL;
+
+/* the answer given last, as loads ask about one table again and again */
+static const AioTablePolicy *last_policy = NULL;
+
+/* set by invalidation, which must not free what a caller still looks at */
+static bool policies_stale = false;
+
+static void
+relcache_changed(Datum arg, Oid relid)
+{
+	policies_stale = true;
+}
+
+static void
+function_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+	policies_stale = true;
+}
+
+static void
+init_policies(void)
+{
+	HASHCTL		ctl;
+
+	if (policy_context == NULL)
+	{
+		policy_context = AllocSetContextCreate(TopMemoryContext,
+											   "index insert policies",
+											   ALLOCSET_SMALL_SIZES);
+		CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(PROCOID, function_changed, (Datum) 0);
+	}
+	MemoryContextReset(policy_context);
+	last_policy = NULL;
+	policies_stale = false;
+
+	ctl.keysize = sizeof(Oid);
+	ctl.entrysize = sizeof(AioTablePolicy);
+	ctl.hcxt = policy_context;
+	policies = hash_create("index insert policies", 16, &ctl,
+						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* Is this function user code, in the sense above? */
+static bool
+function_is_user_code(Oid funcid)
+{
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		result;
+
+	/* initdb's functions: those in SQL consist of others of their kind */
+	if (funcid < FirstGenbkiObjectId)
+		return false;
+
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	result = (proc->prolang != INTERNALlanguageId &&
+			  proc->prolang != ClanguageId) ||
+		proc->prosecdef ||
+		!heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+static bool
+user_code_checker(Oid funcid, void *context)
+{
+	return function_is_user_code(funcid);
+}
+
+static bool
+calls_user_code(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (check_functions_in_node(node, user_code_checker, NULL))
+		return true;
+	return expression_tree_walker(node, calls_user_code, NULL);
+}
+
+/*
+ * Built-in support functions for polymorphic types call those of the element
+ * type, which may be anybody's.
+ */
+static bool
+type_is_opaque(Oid opcintype, Oid type)
+{
+	switch (opcintype)
+	{
+		case RECORDOID:
+			return true;
+		case ANYARRAYOID:
+		case ANYCOMPATIBLEARRAYOID:
+			return type >= FirstGenbkiObjectId;
+		case ANYRANGEOID:
+		case ANYMULTIRANGEOID:
+			return type >= FirstGenbkiObjectId;
+		default:
+			return false;
+	}
+}
+
+static bool
+index_runs_user_code(Relation index)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	int			nprocs = nkeys * index->rd_indam->amsupport;
+
+	for (int i = 0; i < nprocs; i++)
+	{
+		if (OidIsValid(index->rd_support[i]) &&
+			function_is_user_code(index->rd_support[i]))
+			return true;
+	}
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (type_is_opaque(index->rd_opcintype[i],
+						   TupleDescAttr(RelationGetDescr(index), i)->atttypid))
+			return true;
+	}
+	return false;
+}
+
+static AioIndexMode
+index_mode(Relation index)
+{
+	aminsert_function insert = index->rd_indam->aminsert;
+
+	if (index_runs_user_code(index))
+		return AIO_INDEX_INLINE;
+
+	if (insert == btinsert)
+		return AIO_INDEX_BTREE;
+
+	/* a sibling may refresh the cached metapage that a bucket came from */
+	if (insert == hashinsert)
+		return AIO_INDEX_HASH;
+
+	/* what ii_AmCache holds is only read */
+	if (insert == gininsert)
+		return AIO_INDEX_CONCURRENT;
+
+	/* no state between inserts but hints in rd_amcache */
+	if (insert == spginsert)
+		return AIO_INDEX_CONCURRENT;
+
+	/* ii_AmCache has the memory context in which an insert works */
+	if (insert == gistinsert)
+		return AIO_INDEX_LANES;
+
+	/* ii_AmCache has the pin on the range map page in use */
+	if (insert == brininsert)
+		return AIO_INDEX_SERIAL;
+
+	return AIO_INDEX_INLINE;
+}
+
+static void
+fill_policy(AioTablePolicy *policy, ResultRelInfo *rri)
+{
+	policy->nindexes = rri->ri_NumIndices;
+	policy->user_code = false;
+	policy->indexes = MemoryContextAllocZero(policy_context,
+											 sizeof(AioIndexPolicy) * rri->ri_NumIndices);
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+	{
+		Relation	index = rri->ri_IndexRelationDescs[i];
+		IndexInfo  *info = rri->ri_IndexRelationInfo[i];
+		AioIndexPolicy *p = &policy->indexes[i];
+
+		if (index == NULL)
+			continue;
+		p->indexid = RelationGetRelid(index);
+		p->mode = index_mode(index);
+		p->unique = index->rd_index->indisunique && index->rd_index->indimmediate;
+		if (calls_user_code((Node *) info->ii_Expressions, NULL) ||
+			calls_user_code((Node *) info->ii_Predicate, NULL))
+			policy->user_code = true;
+	}
+}
+
+/* Is the policy still about these indexes? */
+static bool
+policy_fits(const AioTablePolicy *policy, ResultRelInfo *rri)
+{
+	if (policy->nindexes != rri->ri_NumIndices)
+		return false;
+	for (int i = 0; i < policy->nindexes; i++)
+	{
+		Relation	index = rri->ri_IndexRelationDescs[i];
+
+		if (policy->indexes[i].indexid !=
+			(index ? RelationGetRelid(index) : InvalidOid))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The policy for a result relation whose indexes are open.  Valid until the
+ * next call.  May look up catalogs, and so raise.
+ */
+const AioTablePolicy *
+AioGetTablePolicy(ResultRelInfo *rri)
+{
+	Oid			relid = RelationGetRelid(rri->ri_RelationDesc);
+	AioTablePolicy *policy;
+	bool		found;
+
+	if (likely(last_policy != NULL && !policies_stale &&
+			   last_policy->relid == relid && policy_fits(last_policy, rri)))
+		return last_policy;
+
+	if (policies == NULL || policies_stale)
+		init_policies();
+
+	last_policy = NULL;
+	policy = hash_search(policies, &relid, HASH_FIND, &found);
+	if (policy != NULL && !policy_fits(policy, rri))
+	{
+		pfree(policy->indexes);
+		hash_search(policies, &relid, HASH_REMOVE, NULL);
+		policy = NULL;
+	}
+	if (policy == NULL)
+	{
+		AioTablePolicy fresh;
+
+		/* catalog look-ups may raise, and may make the cache stale again */
+		fill_policy(&fresh, rri);
+		policy = hash_search(policies, &relid, HASH_ENTER, &found);
+		policy->nindexes = fresh.nindexes;
+		policy->user_code = fresh.user_code;
+		policy->indexes = fresh.indexes;
+	}
+	last_policy = policy;
+	return policy;
+}

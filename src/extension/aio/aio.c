@@ -1,0 +1,100 @@
+/*-------------------------------------------------------------------------
+ *
+ * aio.c
+ *	  SQL functions that show what the session's tasks did.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/stats.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+
+PG_MODULE_MAGIC_EXT(
+					.name = "aio",
+					.version = PG_VERSION
+);
+
+PG_FUNCTION_INFO_V1(aio_session_stats);
+PG_FUNCTION_INFO_V1(aio_session_blocked);
+PG_FUNCTION_INFO_V1(aio_session_stats_reset);
+
+/*
+ * The session's counters, as one row.
+ */
+Datum
+aio_session_stats(PG_FUNCTION_ARGS)
+{
+#define SESSION_STATS_COLS 12
+	const AioSessionStats *stats = &aio_session_stats_data;
+	TupleDesc	tupdesc;
+	Datum		values[SESSION_STATS_COLS] = {0};
+	bool		nulls[SESSION_STATS_COLS] = {0};
+	uint64		blocked = 0;
+	int			i = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	Assert(tupdesc->natts == SESSION_STATS_COLS);
+
+	AioStatsAdvance();
+	for (int v = 0; v < AIO_SUSPEND_VERDICTS; v++)
+		blocked += stats->blocked[v];
+
+	values[i++] = Int64GetDatum(stats->scopes);
+	values[i++] = Int64GetDatum(stats->tasks);
+	values[i++] = Int64GetDatum(stats->tasks - stats->tasks_suspended);
+	values[i++] = Int64GetDatum(stats->tasks_suspended);
+	values[i++] = Int64GetDatum(stats->tasks_failed);
+	values[i++] = Int64GetDatum(stats->tasks_dropped);
+	values[i++] = Int64GetDatum(stats->suspensions);
+	values[i++] = Int64GetDatum(blocked);
+	values[i++] = Int64GetDatum(stats->reads);
+	values[i++] = Int32GetDatum(stats->reads_in_flight_max);
+	if (stats->suspended_us > 0)
+		values[i] = Float8GetDatum(stats->reads_in_flight_us / stats->suspended_us);
+	else
+		nulls[i] = true;
+	i++;
+	values[i++] = Float8GetDatum(INSTR_TIME_GET_MILLISEC(stats->wait_time));
+	Assert(i == SESSION_STATS_COLS);
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * How often tasks blocked where they wanted to suspend, by reason.
+ */
+Datum
+aio_session_blocked(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int v = 0; v < AIO_SUSPEND_VERDICTS; v++)
+	{
+		Datum		values[2];
+		bool		nulls[2] = {0};
+
+		if (aio_session_stats_data.blocked[v] == 0)
+			continue;
+		values[0] = CStringGetTextDatum(AioSuspendVerdictName(v));
+		values[1] = Int64GetDatum(aio_session_stats_data.blocked[v]);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * Begin counting anew.
+ */
+Datum
+aio_session_stats_reset(PG_FUNCTION_ARGS)
+{
+	AioStatsReset();
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,78 @@
+/*-------------------------------------------------------------------------
+ *
+ * future.h
+ *	  Futures: handles on results that are still on their way.
+ *
+ * This is the header to read first.  A future is anything that will be
+ * complete later: a page that is being read, a turn, a group of tasks.  It is
+ * awaited with AioAwait().  Inside a task (task.h) that may suspend, awaiting
+ * parks the task and lets its siblings run; anywhere else awaiting blocks,
+ * as PostgreSQL always did.
+ *
+ * Suspending is an optimisation, never a right.  Code that awaits must be
+ * correct when the await merely blocks, and must treat everything it read
+ * from shared memory before the await as out of date after it.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_FUTURE_H
+#define AIO_FUTURE_H
+
+typedef struct AioFuture AioFuture;
+
+/*
+ * How one kind of future works.  Both callbacks may run on any stack of the
+ * backend, in particular not on the stack of the task that awaits.
+ */
+typedef struct AioFutureOps
+{
+	/* kind of future, a constant for debug output */
+	const char *kind;
+
+	/*
+	 * Is the future complete?  Must not block, raise or allocate.  Once true
+	 * it stays true.
+	 */
+	bool		(*poll) (AioFuture *future);
+
+	/*
+	 * Block until the future may have become complete; returning early is
+	 * allowed, so the caller polls again.  May raise, and may process
+	 * interrupts.  NULL for a future that only a sibling task can complete.
+	 */
+	void		(*wait) (AioFuture *future);
+} AioFutureOps;
+
+/* Embedded as first member in every kind of future. */
+struct AioFuture
+{
+	const AioFutureOps *ops;
+};
+
+/*
+ * Why the running code may not suspend.  AIO_SUSPEND_OK is the only value
+ * that permits it; every other value costs concurrency, never correctness.
+ */
+typedef enum AioSuspendVerdict
+{
+	AIO_SUSPEND_OK,
+	AIO_SUSPEND_NO_TASK,		/* not running in a task */
+	AIO_SUSPEND_PINNED_DOWN,	/* the task's creator or its code forbids it */
+	AIO_SUSPEND_LWLOCK,			/* holds an LWLock */
+	AIO_SUSPEND_CRITICAL,		/* in a critical section */
+	AIO_SUSPEND_HOLDOFF,		/* interrupts are held off */
+	AIO_SUSPEND_HEAVYWEIGHT,	/* holds a lock that must exclude siblings */
+	AIO_SUSPEND_HANDED_OUT,		/* an AIO handle is handed out */
+	AIO_SUSPEND_EXITING,		/* the process is exiting */
+} AioSuspendVerdict;
+
+#define AIO_SUSPEND_VERDICTS (AIO_SUSPEND_EXITING + 1)
+
+extern AioSuspendVerdict AioMaySuspend(void);
+extern const char *AioSuspendVerdictName(AioSuspendVerdict verdict);
+extern bool AioAwait(AioFuture *future);
+extern void AioYield(void);
+
+#endif							/* AIO_FUTURE_H */

@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_insert.h
+ *	  Index inserts whose reads are awaited together.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_INDEX_INSERT_H
+#define AIO_INDEX_INSERT_H
+
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+
+extern PGDLLIMPORT bool aio_await_index_inserts;
+
+extern List *AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
+								  EState *estate, bool update, bool noDupErr,
+								  bool *specConflict, List *arbiterIndexes,
+								  bool onlySummarizing);
+extern List **AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots,
+								  int nslots, EState *estate,
+								  uint64 *cur_lineno, const uint64 *linenos);
+extern bool AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
+						   ItemPointer tid, Relation heapRelation,
+						   IndexUniqueCheck checkUnique, bool indexUnchanged,
+						   IndexInfo *indexInfo);
+
+#endif							/* AIO_INDEX_INSERT_H */

@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * seams.h
+ *	  What upstream's source files call: the only header of ours they include.
+ *
+ * Every function here is inserted by a rule in src/seams/.  Each does next
+ * to nothing unless a task is running, because all of them stand in paths
+ * that every backend takes all the time.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_SEAMS_H
+#define AIO_SEAMS_H
+
+#include "aio/index_insert.h"
+#include "aio/task.h"
+#include "storage/bufmgr.h"
+#include "storage/lock.h"
+
+/* state owned by submit.c: an AIO batch of ours is open */
+extern PGDLLIMPORT bool aio_batch_open;
+
+/* number of local locks of a kind that must exclude sibling tasks */
+extern PGDLLIMPORT int aio_sibling_locks;
+
+extern void AioInitialize(void);
+extern bool AioStartTaskRead(ReadBuffersOperation *operation, Buffer *buffer,
+							 BlockNumber blkno, int flags);
+extern void AioAwaitTaskRead(ReadBuffersOperation *operation);
+extern void AioAwaitOthersRead(ReadBuffersOperation *operation);
+extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
+extern void AioSubmitBatch(void);
+extern void AioQuiesce(void);
+extern void AioRetireAmCache(void *amcache);
+extern const char *AioUringSetupHint(int err);
+
+/* ReadBuffer_common(): begin a single block's read */
+static inline bool
+AioStartReadBuffer(ReadBuffersOperation *operation, Buffer *buffer,
+				   BlockNumber blkno, int flags)
+{
+	if (likely(aio_current_task == NULL))
+		return StartReadBuffer(operation, buffer, blkno, flags);
+	return AioStartTaskRead(operation, buffer, blkno, flags);
+}
+
+/* ReadBuffer_common(): before it waits for that read */
+static inline void
+AioAwaitRead(ReadBuffersOperation *operation)
+{
+	if (unlikely(aio_current_task != NULL))
+		AioAwaitTaskRead(operation);
+}
+
+/* ReadBuffer_common(): the page is in memory, pinned and not locked */
+static inline void
+AioReadDone(Relation rel, ForkNumber forknum, Buffer buffer)
+{
+	if (unlikely(aio_current_task != NULL))
+		AioPageArrived(rel, forknum, buffer);
+}
+
+/* AsyncReadBuffers(): before it takes an AIO handle and may wait with it */
+static inline void
+AioAwaitBuffer(ReadBuffersOperation *operation)
+{
+	if (unlikely(aio_current_task != NULL))
+		AioAwaitOthersRead(operation);
+}
+
+/* wherever this process is about to wait for another one */
+static inline void
+AioBeforeBlock(void)
+{
+	if (unlikely(aio_batch_open))
+		AioSubmitBatch();
+}
+
+/* wherever it is about to wait for another transaction */
+static inline void
+AioBeforeLockWait(void)
+{
+	if (unlikely(aio_current_task != NULL))
+		AioQuiesce();
+}
+
+/*
+ * Locks of these kinds belong to the process and protect it from others only:
+ * two tasks of one backend would both own them.  Hence a task that took one
+ * does not suspend before it gave it back.
+ */
+static inline bool
+AioLockExcludesSiblings(const LOCKTAG *tag)
+{
+	switch ((LockTagType) tag->locktag_type)
+	{
+		case LOCKTAG_RELATION_EXTEND:
+		case LOCKTAG_PAGE:
+		case LOCKTAG_TUPLE:
+		case LOCKTAG_SPECULATIVE_TOKEN:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* lock.c: a LOCALLOCK entry comes into being */
+static inline void
+AioLocalLockCreated(const LOCKTAG *tag)
+{
+	if (AioLockExcludesSiblings(tag))
+		aio_sibling_locks++;
+}
+
+/* lock.c: and goes away */
+static inline void
+AioLocalLockRemoved(const LOCKTAG *tag)
+{
+	if (AioLockExcludesSiblings(tag))
+		aio_sibling_locks--;
+}
+
+#endif							/* AIO_SEAMS_H */

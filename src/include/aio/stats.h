@@ -1,0 +1,50 @@
+/*-------------------------------------------------------------------------
+ *
+ * stats.h
+ *	  Counters of this session's tasks and awaited reads.
+ *
+ * Plain backend-local memory: counting costs an increment, and reading the
+ * clock happens only when a task suspends or a read starts.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_STATS_H
+#define AIO_STATS_H
+
+#include "aio/future.h"
+#include "portability/instr_time.h"
+
+typedef struct AioSessionStats
+{
+	uint64		scopes;
+	uint64		tasks;			/* spawned */
+	uint64		tasks_suspended;	/* of these, suspended at least once */
+	uint64		tasks_failed;
+	uint64		tasks_dropped;
+	uint64		suspensions;
+	uint64		blocked[AIO_SUSPEND_VERDICTS];	/* awaits that had to block, by
+												 * reason */
+	uint64		reads;			/* started by tasks */
+	int			reads_in_flight;
+	int			reads_in_flight_max;
+	instr_time	wait_time;		/* scheduler had nothing to run */
+
+	/* integral of reads_in_flight over time, in read-microseconds */
+	double		reads_in_flight_us;
+	/* time during which at least one task was suspended, in microseconds */
+	double		suspended_us;
+	int			suspended_tasks;
+	instr_time	last_change;	/* when the two integrals were advanced */
+} AioSessionStats;
+
+extern PGDLLIMPORT AioSessionStats aio_session_stats_data;
+
+extern void AioStatsReset(void);
+extern void AioStatsAdvance(void);
+extern void AioStatsReadStarted(void);
+extern void AioStatsReadEnded(void);
+extern void AioStatsSuspended(int change);
+
+#endif							/* AIO_STATS_H */

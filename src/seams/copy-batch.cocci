@@ -1,0 +1,41 @@
+// COPY inserts the index entries of a whole batch of rows together.
+//
+// What: after table_multi_insert() the batch is offered to us; the loop over its rows then takes each row's list of
+//   constraints to recheck from the batch, if that was taken, and inserts the row's entries otherwise.
+// Without it: COPY overlaps the reads of one row only.
+// Could disappear: with a table access method interface for bulk inserts into indexes.
+//
+// target: src/backend/commands/copyfrom.c AioInsertIndexBatch+1 AioInsertIndexTuples+2 ExecInsertIndexTuples-2 rechecks+4
+
+@batch@
+expression rri, slots, n;
+symbol estate, cstate, buffer;
+@@
+  table_multi_insert(rri->ri_RelationDesc, slots, n, ...);
+  MemoryContextSwitchTo(...);
++ rechecks = AioInsertIndexBatch(rri, slots, n, estate, &cstate->cur_lineno, buffer->linenos);
+
+@row@
+symbol i, rechecks;
+@@
+  CopyMultiInsertBufferFlush(...)
+  {
++ List **rechecks = NULL;
+  <+...
++ rechecks != NULL ? rechecks[i] :
+- ExecInsertIndexTuples
++ AioInsertIndexTuples
+  (...)
+  ...+>
+  }
+
+@single@
+@@
+  CopyFrom(...)
+  {
+  <+...
+- ExecInsertIndexTuples
++ AioInsertIndexTuples
+  (...)
+  ...+>
+  }

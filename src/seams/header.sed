@@ -1,0 +1,20 @@
+# Upstream's files that call us know what they call.
+#
+# What: one #include after postgres.h in each file that a .cocci rule changes.
+# Without it: nothing compiles.
+# Could disappear: with the last of these rules.
+#
+# target: src/backend/storage/buffer/bufmgr.c seams+1
+# target: src/backend/storage/lmgr/lwlock.c seams+1
+# target: src/backend/storage/lmgr/lock.c seams+1
+# target: src/backend/storage/lmgr/lmgr.c seams+1
+# target: src/backend/storage/ipc/waiteventset.c seams+1
+# target: src/backend/storage/aio/aio.c seams+1
+# target: src/backend/executor/execIndexing.c seams+1
+# target: src/backend/executor/nodeModifyTable.c seams+1
+# target: src/backend/executor/execReplication.c seams+1
+# target: src/backend/commands/copyfrom.c seams+1
+# target: src/backend/utils/cache/relcache.c seams+1
+# target: src/backend/utils/init/miscinit.c seams+1
+
+s|^#include "postgres.h"$|&\n\n#include "aio/seams.h"|

@@ -1,0 +1,80 @@
+# Shell functions of the front door.  Source this file; it sets $root and $account and goes to $root.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export PGAWAIT_ROOT=$root PGAWAIT_RUNAS=$root/tools/as-account
+
+# The system's own compiler and Python come first: what a user keeps in his home is out of the account's reach.
+export PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
+umask 022
+cd "$root" || exit 1
+
+# PostgreSQL refuses to run as root, so root works through this account.
+account=pgawait
+account_home=/var/lib/pgawait
+
+note() { printf '%s\n' "$*" >&2; }
+die() { printf 'pgawait: %s\n' "$*" >&2; exit 1; }
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+# Run a command as the account that builds and runs servers: this one, unless it is root.
+as_account() {
+    if ! is_root; then
+        "$@"
+        return
+    fi
+    setpriv --reuid="$account" --regid="$account" --clear-groups \
+        env -u TMPDIR -u XDG_RUNTIME_DIR HOME="$account_home" USER="$account" LOGNAME="$account" "$@"
+}
+
+# Make the account and build/, which belongs to it.
+prepare_account() {
+    if ! is_root; then
+        mkdir -p build
+        [ -w build ] || die "build/ belongs to another account: run as root, or remove it with root's help"
+        return
+    fi
+    if ! id "$account" >/dev/null 2>&1; then
+        useradd --system --user-group --create-home --home-dir "$account_home" --shell /usr/sbin/nologin "$account" ||
+            die "cannot create the system account $account, which builds and runs servers for root"
+    fi
+    install -d -o "$account" -g "$account" build
+    let_pass "$root" rx
+    as_account test -r "$root/meson.build" ||
+        die "the account $account cannot read this checkout: chmod -R go+rX $root"
+}
+
+# Let the account read a directory, or just pass through it (let_pass DIRECTORY rx|x): a checkout of root's is often
+# below a private one, such as /root.  `clean` takes the permission back.
+let_pass() {
+    [ "$1" = / ] || let_pass "$(dirname "$1")" x
+    if as_account test -x "$1" && { [ "$2" = x ] || as_account test -r "$1"; }; then
+        return
+    fi
+    tools/install-packages acl
+    setfacl --modify "user:$account:$2" "$1" ||
+        die "the account $account cannot pass through $1: move the checkout, or chmod o+x $1"
+    echo "$1" >>build/.let-pass
+    note "let the account $account pass through $1, until ./pgawait clean"
+}
+
+# Run a command with its output in a log: run_logged LABEL LOG COMMAND...
+run_logged() {
+    local label=$1 log=$2 status=0
+    shift 2
+    "$@" 2>&1 | /usr/bin/python3 tools/progress "$label" "$log" || status=$?
+    if [ "$status" -ne 0 ]; then
+        note "--- the end of $log:"
+        tail -n 25 "$log" >&2
+        die "$label failed; all of its output is in $log"
+    fi
+}
+
+# Only one of us changes build/ at a time.
+lock_build() {
+    exec 9>build/.lock
+    if ! flock -n 9; then
+        note "waiting for another pgawait that is building here"
+        flock 9
+    fi
+}
