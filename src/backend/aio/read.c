@@ -141,7 +141,12 @@ AioStartTaskRead(ReadBuffersOperation *operation, Buffer *buffer,
 	AioBatchOpen();
 	if (!StartReadBuffer(operation, buffer, blkno,
 						 flags & ~READ_BUFFERS_SYNCHRONOUSLY))
+	{
+		/* a hit: do not keep a batch open for nothing */
+		if (pgaio_my_backend->num_staged_ios == 0)
+			AioSubmitBatch();
 		return false;
+	}
 	AioBatchConsider();
 	return true;
 }

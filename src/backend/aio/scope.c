@@ -148,6 +148,7 @@ scope_end(AioScope *scope)
 	Assert(aio_current_scope == scope);
 	Assert(scope->nsuspended == 0);
 
+	AioBeforeBlock();
 	aio_current_scope = scope->parent;
 	if (scope->remembered)
 	{

@@ -1,0 +1,4 @@
+/* a file */
+#include "postgres.h"
+
+#include "fmgr.h"

@@ -1,0 +1,6 @@
+/* a file */
+#include "postgres.h"
+
+#include "aio/seams.h"
+
+#include "fmgr.h"

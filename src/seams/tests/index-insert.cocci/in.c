@@ -1,0 +1,14 @@
+List *
+ExecInsertIndexTuples(Info *info, Slot *slot)
+{
+	for (int i = 0; i < n; i++)
+		satisfied = index_insert(index[i], values, slot);
+	return NIL;
+}
+
+static void
+insert_row(Info *info, Slot *slot)
+{
+	if (info->indexes)
+		again = ExecInsertIndexTuples(info, slot);
+}

@@ -1,0 +1,8 @@
+void
+process_shared_preload_libraries(void)
+{
+	process_shared_preload_libraries_in_progress = true;
+	AioInitialize();
+	load(libraries);
+	process_shared_preload_libraries_in_progress = false;
+}

@@ -1,0 +1,20 @@
+int
+LockAcquireExtended(const LOCKTAG *tag)
+{
+	if (!found)
+	{
+		locallock->lock = NULL;
+		locallock->hashcode = LockTagHashCode(&(localtag.lock));
+	}
+	return 0;
+}
+
+static void
+RemoveLocalLock(LOCALLOCK *locallock)
+{
+	int i;
+
+	for (i = 0; i < locallock->owners; i++)
+		forget(locallock);
+	free(locallock->list);
+}

@@ -1,0 +1,35 @@
+static void
+LWLockQueueSelf(LWLock *lock, LWLockMode mode)
+{
+	int i;
+
+	lock->queue = i;
+	sleep(lock);
+}
+
+int
+WaitEventSetWait(WaitEventSet *set, uint32 events)
+{
+	int n = 0;
+
+	pgstat_report_wait_start(events);
+	pgstat_report_wait_end();
+	return n;
+}
+
+void
+pgaio_wref_wait(PgAioWaitRef *ref)
+{
+	PgAioHandle *ioh;
+
+	ioh = find(ref);
+	pgaio_io_wait(ioh, ref->generation);
+}
+
+void
+pgaio_enter_batchmode(void)
+{
+	if (in_batch)
+		fail();
+	in_batch = true;
+}

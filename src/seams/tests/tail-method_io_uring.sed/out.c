@@ -1,0 +1,3 @@
+static int n;
+
+#include "../../aio/tails/method_io_uring.c"
