@@ -16,26 +16,23 @@ symbol estate, cstate, buffer;
 + rechecks = AioInsertIndexBatch(rri, slots, n, estate, &cstate->cur_lineno, buffer->linenos);
 
 @row@
+expression rri, slots;
 symbol i, rechecks;
 @@
-  CopyMultiInsertBufferFlush(...)
-  {
-+ List **rechecks = NULL;
-  <+...
-+ rechecks != NULL ? rechecks[i] :
 - ExecInsertIndexTuples
-+ AioInsertIndexTuples
-  (...)
-  ...+>
-  }
++ rechecks != NULL ? rechecks[i] : AioInsertIndexTuples
+  (rri, slots[i], ...)
 
 @single@
 @@
-  CopyFrom(...)
-  {
-  <+...
 - ExecInsertIndexTuples
 + AioInsertIndexTuples
   (...)
-  ...+>
-  }
+
+@local@
+type T;
+identifier state;
+symbol miinfo;
+@@
++ List **rechecks = NULL;
+  T state = miinfo->cstate;

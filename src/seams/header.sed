@@ -10,6 +10,7 @@
 # target: src/backend/storage/lmgr/lmgr.c seams+1
 # target: src/backend/storage/ipc/waiteventset.c seams+1
 # target: src/backend/storage/aio/aio.c seams+1
+# target: src/backend/storage/aio/method_io_uring.c seams+1
 # target: src/backend/executor/execIndexing.c seams+1
 # target: src/backend/executor/nodeModifyTable.c seams+1
 # target: src/backend/executor/execReplication.c seams+1

@@ -1,13 +1,15 @@
 // Nothing blocks while a task's reads are staged but not submitted.
 //
-// What: sleeping on an LWLock, on a wait event set (and so on latches, condition variables, heavyweight locks and
+// What: writing a dirty victim page, sleeping on an LWLock, on a wait event set (and so on latches, condition variables, heavyweight locks and
 //   sockets) or on an AIO submits our batch first; upstream's own use of AIO batch mode ends ours first.
-// Without it: two backends can wait for each other for ever, one for a page whose read the other has not submitted.
+// Without it: two backends can wait for each other for ever, one for a page whose read the other has not submitted; and
+//   reads idle while a page is written.
 // Could disappear: if upstream's batch mode did this itself.
 //
 // target: src/backend/storage/lmgr/lwlock.c AioBeforeBlock+1
 // target: src/backend/storage/ipc/waiteventset.c AioBeforeBlock+1
 // target: src/backend/storage/aio/aio.c AioBeforeBlock+2
+// target: src/backend/storage/buffer/bufmgr.c AioBeforeBlock+1
 
 @lwlock@
 statement S1, S2;
@@ -53,4 +55,15 @@ statement S1, S2;
 + AioBeforeBlock();
   S2
   ... when any
+  }
+
+@victim@
+expression hdr;
+@@
+  GetVictimBuffer(...)
+  {
+  <+...
++ AioBeforeBlock();
+  FlushBuffer(hdr, ...);
+  ...+>
   }

@@ -34,7 +34,7 @@ extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
 extern void AioSubmitBatch(void);
 extern void AioQuiesce(void);
 extern void AioRetireAmCache(void *amcache);
-extern const char *AioUringSetupHint(int err);
+extern char *AioUringSetupHint(int err, char *hint);
 
 /* ReadBuffer_common(): begin a single block's read */
 static inline bool

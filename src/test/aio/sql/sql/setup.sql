@@ -59,6 +59,8 @@ BEGIN
     SET LOCAL enable_bitmapscan = off;
     SET LOCAL enable_seqscan = on;
     EXECUTE query INTO by_heap;
+    -- leave the planner no other index
+    UPDATE pg_index SET indisvalid = (indexrelid = idx) WHERE indrelid = tab;
     SET LOCAL enable_indexscan = on;
     SET LOCAL enable_bitmapscan = on;
     SET LOCAL enable_seqscan = off;
@@ -66,9 +68,11 @@ BEGIN
         used := used OR line ~ ('\m' || (SELECT relname FROM pg_class WHERE oid = idx) || '\M');
     END LOOP;
     IF NOT used THEN
+        UPDATE pg_index SET indisvalid = true WHERE indrelid = tab;
         RETURN format('index %s cannot be used for %s', idx, condition);
     END IF;
     EXECUTE query INTO by_index;
+    UPDATE pg_index SET indisvalid = true WHERE indrelid = tab;
     IF by_heap IS NULL THEN
         RETURN format('no row for %s', condition);
     END IF;
@@ -128,12 +132,12 @@ EXCEPTION WHEN OTHERS THEN
         context = PG_EXCEPTION_CONTEXT, cons = CONSTRAINT_NAME,
         tab = TABLE_NAME, sch = SCHEMA_NAME, col = COLUMN_NAME,
         typ = PG_DATATYPE_NAME;
-    -- the context's last lines are about this function
-    context := regexp_replace(context, '(SQL statement|PL/pgSQL function).*', '', 's');
+    -- the context ends with this function
+    context := regexp_replace(context, 'SQL statement ".*', '', 's');
     RETURN QUERY SELECT v.f, rtrim(v.v, E'\n') FROM (VALUES
         (1, 'sqlstate', state), (2, 'message', message), (3, 'detail', detail),
         (4, 'hint', hint), (5, 'context', context), (6, 'constraint', cons),
-        (7, 'table', tab), (8, 'schema', sch), (9, 'column', col),
+        (7, 'table', tab), (8, 'schema', regexp_replace(sch, '^pg_temp_.*', 'pg_temp')), (9, 'column', col),
         (10, 'type', typ)) v (n, f, v)
      WHERE v.v <> '' ORDER BY v.n;
 END $$;
