@@ -14,6 +14,7 @@ account=pgawait
 account_home=/var/lib/pgawait
 
 note() { printf '%s\n' "$*" >&2; }
+trap 'note "pgawait: interrupted; the same command goes on from here"; exit 130' INT
 die() { printf 'pgawait: %s\n' "$*" >&2; exit 1; }
 is_root() { [ "$(id -u)" -eq 0 ]; }
 
@@ -23,15 +24,15 @@ as_account() {
         "$@"
         return
     fi
-    setpriv --reuid="$account" --regid="$account" --clear-groups \
+    setpriv --reuid="$account" --regid="$(id -g "$account")" --clear-groups \
         env -u TMPDIR -u XDG_RUNTIME_DIR HOME="$account_home" USER="$account" LOGNAME="$account" "$@"
 }
 
 # Make the account and build/, which belongs to it.
 prepare_account() {
     if ! is_root; then
-        mkdir -p build
-        [ -w build ] || die "build/ belongs to another account: run as root, or remove it with root's help"
+        { mkdir -p build && [ -w build ]; } 2>/dev/null ||
+            die "no permission to write $root/build: run as its owner, or as root"
         return
     fi
     if ! id "$account" >/dev/null 2>&1; then
@@ -47,14 +48,15 @@ prepare_account() {
 # Let the account read a directory, or just pass through it (let_pass DIRECTORY rx|x): a checkout of root's is often
 # below a private one, such as /root.  `clean` takes the permission back.
 let_pass() {
-    [ "$1" = / ] || let_pass "$(dirname "$1")" x
+    [ "$1" != / ] || return 0
+    let_pass "$(dirname "$1")" x
     if as_account test -x "$1" && { [ "$2" = x ] || as_account test -r "$1"; }; then
         return
     fi
     tools/install-packages acl
     setfacl --modify "user:$account:$2" "$1" ||
         die "the account $account cannot pass through $1: move the checkout, or chmod o+x $1"
-    echo "$1" >>build/.let-pass
+    echo "$account $1" >>build/.let-pass
     note "let the account $account pass through $1, until ./pgawait clean"
 }
 
@@ -70,11 +72,11 @@ run_logged() {
     fi
 }
 
-# Only one of us changes build/ at a time.
+# Only one of us works on this part of build/ (lock_build PART), until we take the lock of another part or end.
 lock_build() {
-    exec 9>build/.lock
+    exec 9>"build/.lock-$1"
     if ! flock -n 9; then
-        note "waiting for another pgawait that is building here"
+        note "waiting for another pgawait that is building $1"
         flock 9
     fi
 }

@@ -92,6 +92,7 @@ struct AioScope
 	void	   *arg;			/* of the body */
 	ResourceOwner owner;		/* current when the scope began */
 	MemoryContext memory_context;	/* likewise; errors are kept here */
+	ErrorContextCallback *error_context;	/* likewise */
 	AioFuture	any;			/* complete when any suspended task can go on */
 
 	dlist_head	suspended;		/* AioTask.node, in spawn order */

@@ -115,6 +115,7 @@ scope_begin(AioScopeBody body, void *arg)
 	scope->arg = arg;
 	scope->owner = CurrentResourceOwner;
 	scope->memory_context = CurrentMemoryContext;
+	scope->error_context = error_context_stack;
 	scope->any.ops = &any_ops;
 	dlist_init(&scope->suspended);
 	dlist_init(&scope->ordered);

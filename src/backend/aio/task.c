@@ -187,12 +187,16 @@ switch_to(AioTask *task)
 
 /*
  * Start the function of a task that the caller has filled in.  It inherits
- * the caller's memory context, resource owner and error context.
+ * the scope's memory context, resource owner and error context, as those of
+ * the caller may be gone when the task is resumed.
  */
 void
 AioTaskStart(AioTask *task)
 {
 	AioFlowSave(&task->flow);
+	task->flow.error_context = task->scope->error_context;
+	task->flow.memory_context = task->scope->memory_context;
+	task->flow.resource_owner = task->scope->owner;
 	task->flow.stack_limit.base = task->stack.low + AIO_STACK_BYTES;
 	task->flow.stack_limit.depth_max_bytes =
 		Min(task->flow.stack_limit.depth_max_bytes,

@@ -123,6 +123,14 @@ calls_user_code(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
+
+	/* these call functions that they do not name */
+	if (IsA(node, CoerceToDomain))
+		return true;
+	if (IsA(node, MinMaxExpr) &&
+		((MinMaxExpr *) node)->minmaxtype >= FirstGenbkiObjectId)
+		return true;
+
 	if (check_functions_in_node(node, user_code_checker, NULL))
 		return true;
 	return expression_tree_walker(node, calls_user_code, NULL);

@@ -1,6 +1,8 @@
 static void
 CopyMultiInsertBufferFlush(Info *info, Buffer *buffer)
 {
+	State *cstate = miinfo->cstate;
+
 	table_multi_insert(rri->ri_RelationDesc, slots, n, mycid);
 	MemoryContextSwitchTo(old);
 	for (i = 0; i < n; i++)

@@ -2,6 +2,8 @@ static void
 CopyMultiInsertBufferFlush(Info *info, Buffer *buffer)
 {
 	List **rechecks = NULL;
+	State *cstate = miinfo->cstate;
+
 	table_multi_insert(rri->ri_RelationDesc, slots, n, mycid);
 	MemoryContextSwitchTo(old);
 	rechecks = AioInsertIndexBatch(rri, slots, n, estate,
@@ -12,7 +14,7 @@ CopyMultiInsertBufferFlush(Info *info, Buffer *buffer)
 		{
 			List	   *again;
 
-			again = rechecks != NULL ? rechecks[i] :AioInsertIndexTuples(rri, slots[i], estate);
+			again = rechecks != NULL ? rechecks[i] : AioInsertIndexTuples(rri, slots[i], estate);
 			list_free(again);
 		}
 	}

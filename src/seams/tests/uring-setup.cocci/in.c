@@ -1,0 +1,20 @@
+static void
+pgaio_uring_shmem_init(bool first_time)
+{
+	char *hint = NULL;
+
+	if (ret < 0)
+	{
+		if (-ret == EPERM)
+			hint = "allowed?";
+		errno = -ret;
+		report(hint);
+	}
+}
+
+static void
+pgaio_uring_wait_one(void)
+{
+	errno = -ret;
+	report(NULL);
+}

@@ -1,0 +1,21 @@
+static void
+pgaio_uring_shmem_init(bool first_time)
+{
+	char *hint = NULL;
+
+	if (ret < 0)
+	{
+		if (-ret == EPERM)
+			hint = "allowed?";
+		hint = AioUringSetupHint(-ret, hint);
+		errno = -ret;
+		report(hint);
+	}
+}
+
+static void
+pgaio_uring_wait_one(void)
+{
+	errno = -ret;
+	report(NULL);
+}

@@ -1,0 +1,39 @@
+/* src/test/aio/core/test_aio_core--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION test_aio_core" to load this file. \quit
+
+-- Run a scope: its body, and the tasks that may be spawned, are programs in
+-- the language that test_aio_core.c describes.  Returns what they logged.
+CREATE FUNCTION run(body text, VARIADIC tasks text[] DEFAULT '{}')
+RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- What the last run() logged, also if it failed.
+CREATE FUNCTION logged()
+RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- The table whose pages programs read.
+CREATE FUNCTION use_table(regclass)
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- What this backend holds, besides what it is doing now.
+CREATE FUNCTION held(
+    OUT tasks int,
+    OUT suspended int,
+    OUT reads_in_flight int,
+    OUT top_memory bigint)
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Spawn many tasks that do nothing, in one scope.  Returns by how many bytes
+-- memory has grown.
+CREATE FUNCTION spawn_empty(tasks int)
+RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Overflow a task's stack in a child process; tells how the child ended.
+CREATE FUNCTION overflow_in_child()
+RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

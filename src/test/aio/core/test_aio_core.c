@@ -1,0 +1,589 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_aio_core.c
+ *	  Drive tasks, scopes and futures from SQL.
+ *
+ * run(body, task 1, task 2, ...) runs a scope.  The body and each task are
+ * small programs: instructions separated by semicolons, of which each is a
+ * word and perhaps an argument.  Whoever executes "log x" adds "n:x" to the
+ * log, n being the task's number, or 0 for the body.
+ *
+ *	 log WORD			add to the log
+ *	 spawn N			spawn task N; "spawn ordered N" and "spawn hooked N" with
+ *						these options
+ *	 join				wait for all tasks of the scope; "join N" for the N-th
+ *						one spawned
+ *	 nest N M ...		run a scope whose body spawns tasks N, M, ...
+ *	 set N				complete flag N
+ *	 await N			await flag N, which only "set" completes; logs "blocked"
+ *						if awaiting is not possible
+ *	 latch				await something that never comes, blocking on the latch
+ *	 yield				let siblings run
+ *	 turn				await one's turn among the ordered tasks
+ *	 forbid				do not suspend from here on
+ *	 verdict			log whether and why not the program may suspend
+ *	 lwlock, unlwlock; holdoff, resume; critical, uncritical; extension,
+ *	 unextension; handout, unhandout
+ *						take and give back what forbids to suspend
+ *	 read N				read page N of the table in use
+ *	 pin N, unpin N		the same, but keep it pinned
+ *	 context WORD		error context for the rest of the program
+ *	 fail CODE			raise an error with this SQLSTATE and all the trimmings
+ *	 recurse			call deeper and deeper until the stack depth check fails
+ *	 recurse N			use so many kB of stack, checking its depth
+ *	 starve, feed		have the system refuse memory, and no longer
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "access/table.h"
+#include "aio/future.h"
+#include "aio/stats.h"
+#include "aio/task.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "internal.h"
+#include "miscadmin.h"
+#include "storage/aio.h"
+#include "storage/bufmgr.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/wait_event.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(run);
+PG_FUNCTION_INFO_V1(logged);
+PG_FUNCTION_INFO_V1(use_table);
+PG_FUNCTION_INFO_V1(held);
+PG_FUNCTION_INFO_V1(spawn_empty);
+PG_FUNCTION_INFO_V1(overflow_in_child);
+
+#define FLAGS		10
+#define PINS		100
+
+/* a future that "set" completes */
+typedef struct FlagFuture
+{
+	AioFuture	future;			/* must be first */
+	int			flag;
+} FlagFuture;
+
+/* argument of a body or task */
+typedef struct Program
+{
+	int			number;
+	char	   *text;
+} Program;
+
+static bool flag_poll(AioFuture *future);
+static bool never(AioFuture *future);
+static void latch_wait(AioFuture *future);
+
+static const AioFutureOps flag_ops = {
+	.kind = "flag",
+	.poll = flag_poll,
+};
+
+static const AioFutureOps latch_ops = {
+	.kind = "latch",
+	.poll = never,
+	.wait = latch_wait,
+};
+
+/* the programs that run() was given, its log and other state */
+static char **programs;
+static int	nprograms;
+static StringInfoData log_text;
+static bool flags[FLAGS];
+static Buffer pins[PINS];
+static Oid	table_oid = InvalidOid;
+static Relation table_rel;
+
+static LWLock test_lwlock;
+static PgAioReturn handed_out_result;
+static PgAioHandle *handed_out;
+static struct rlimit memory_limit;
+static volatile char sink;
+
+static void execute(AioScope *scope, Program *program);
+
+static bool
+flag_poll(AioFuture *future)
+{
+	return flags[((FlagFuture *) future)->flag];
+}
+
+static bool
+never(AioFuture *future)
+{
+	return false;
+}
+
+static void
+latch_wait(AioFuture *future)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("TestAioCoreLatch");
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, 0, wait_event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* Add to the log. */
+static void
+note(const Program *program, const char *what)
+{
+	appendStringInfo(&log_text, "%s%d:%s", log_text.len > 0 ? " " : "",
+					 program->number, what);
+}
+
+static Program
+get_program(int number)
+{
+	Program		program;
+
+	if (number < 1 || number > nprograms)
+		elog(ERROR, "there is no program %d", number);
+	program.number = number;
+	program.text = programs[number - 1];
+	return program;
+}
+
+/* AioTaskBody */
+static void
+task_main(void *arg)
+{
+	execute(NULL, arg);
+}
+
+/* AioScopeBody of the outermost scope */
+static void
+body_main(AioScope *scope, void *arg)
+{
+	if (AioScopeArg(body_main) != arg)
+		elog(ERROR, "scope does not know its argument");
+	execute(scope, arg);
+}
+
+/* AioScopeBody of "nest" */
+static void
+nested_main(AioScope *scope, void *arg)
+{
+	char	   *numbers = arg;
+	AioTaskOptions options = {0};
+
+	while (*numbers != '\0')
+	{
+		Program		program = get_program(strtol(numbers, &numbers, 10));
+
+		AioSpawn(scope, &options, task_main, &program, sizeof(program));
+		while (*numbers == ' ')
+			numbers++;
+	}
+}
+
+/* AioPageHook */
+static void
+page_hook(Relation rel, Buffer buffer, void *arg)
+{
+	Program    *program = arg;
+
+	note(program, psprintf("page%u", BufferGetBlockNumber(buffer)));
+	/* reads of its own are allowed, and do not lead back here */
+	if (BufferGetBlockNumber(buffer) + 1 < RelationGetNumberOfBlocks(rel))
+		ReleaseBuffer(ReadBuffer(rel, BufferGetBlockNumber(buffer) + 1));
+}
+
+/* Error context callback of "context" */
+static void
+add_context(void *arg)
+{
+	errcontext("in %s", (char *) arg);
+}
+
+static void
+raise_error(const char *code, const Program *program)
+{
+	ereport(ERROR,
+			(errcode(MAKE_SQLSTATE(code[0], code[1], code[2], code[3], code[4])),
+			 errmsg("program %d fails", program->number),
+			 errdetail("This is detail %d.", program->number),
+			 errhint("This is hint %d.", program->number),
+			 err_generic_string(PG_DIAG_SCHEMA_NAME, "some_schema"),
+			 err_generic_string(PG_DIAG_TABLE_NAME, "some_table"),
+			 err_generic_string(PG_DIAG_COLUMN_NAME, "some_column"),
+			 err_generic_string(PG_DIAG_DATATYPE_NAME, "some_type"),
+			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, psprintf("constraint_%d", program->number))));
+}
+
+/* Use that much stack, or all there is.  Not a tail call, thanks to sink. */
+static void
+recurse(long left_bytes, bool checked)
+{
+	volatile char frame[1024];
+
+	if (checked)
+		check_stack_depth();
+	frame[0] = (char) left_bytes;
+	if (left_bytes > 0)
+		recurse(left_bytes - (long) sizeof(frame), checked);
+	sink = frame[0];
+}
+
+static void
+await_and_note(AioFuture *future, const Program *program)
+{
+	if (!AioAwait(future))
+		note(program, "blocked");
+}
+
+static void
+spawn(AioScope *scope, const char *arg)
+{
+	AioTaskOptions options = {0};
+	Program		program;
+
+	if (strncmp(arg, "ordered ", 8) == 0)
+	{
+		options.ordered = true;
+		arg += 8;
+	}
+	if (strncmp(arg, "hooked ", 7) == 0)
+	{
+		options.page_hook = page_hook;
+		arg += 7;
+	}
+	program = get_program(atoi(arg));
+	AioSpawn(scope, &options, task_main, &program, sizeof(program));
+}
+
+/*
+ * Refuse memory to this process.  What has been allocated stays usable.
+ */
+static void
+starve(void)
+{
+	struct rlimit none;
+
+	getrlimit(RLIMIT_AS, &memory_limit);
+	none = memory_limit;
+	none.rlim_cur = 1;
+	setrlimit(RLIMIT_AS, &none);
+}
+
+static Buffer
+read_page(int blkno)
+{
+	if (table_rel == NULL)
+		elog(ERROR, "no table is in use");
+	return ReadBuffer(table_rel, blkno);
+}
+
+/*
+ * Instructions that concern what forbids to suspend.  Returns whether it is
+ * one of them.
+ */
+static bool
+execute_forbidding(const char *word)
+{
+	if (strcmp(word, "forbid") == 0)
+		AioTaskForbidSuspend();
+	else if (strcmp(word, "lwlock") == 0)
+		LWLockAcquire(&test_lwlock, LW_SHARED);
+	else if (strcmp(word, "unlwlock") == 0)
+		LWLockRelease(&test_lwlock);
+	else if (strcmp(word, "holdoff") == 0)
+		HOLD_INTERRUPTS();
+	else if (strcmp(word, "resume") == 0)
+		RESUME_INTERRUPTS();
+	else if (strcmp(word, "critical") == 0)
+		START_CRIT_SECTION();
+	else if (strcmp(word, "uncritical") == 0)
+		END_CRIT_SECTION();
+	else if (strcmp(word, "extension") == 0)
+		LockRelationForExtension(table_rel, ExclusiveLock);
+	else if (strcmp(word, "unextension") == 0)
+		UnlockRelationForExtension(table_rel, ExclusiveLock);
+	else if (strcmp(word, "handout") == 0)
+		handed_out = pgaio_io_acquire(CurrentResourceOwner, &handed_out_result);
+	else if (strcmp(word, "unhandout") == 0)
+		pgaio_io_release(handed_out);
+	else
+		return false;
+	return true;
+}
+
+static void
+execute_one(AioScope *scope, Program *program, const char *word, char *arg)
+{
+	int			n = atoi(arg);
+
+	if (strcmp(word, "log") == 0)
+		note(program, arg);
+	else if (strcmp(word, "spawn") == 0)
+		spawn(scope, arg);
+	else if (strcmp(word, "join") == 0 && *arg != '\0')
+		AioScopeJoinTask(scope, n);
+	else if (strcmp(word, "join") == 0)
+		AioScopeJoin(scope);
+	else if (strcmp(word, "nest") == 0)
+		AioScopeRun(nested_main, arg);
+	else if (strcmp(word, "set") == 0)
+		flags[n] = true;
+	else if (strcmp(word, "await") == 0)
+	{
+		FlagFuture	flag = {.future.ops = &flag_ops, .flag = n};
+
+		await_and_note(&flag.future, program);
+	}
+	else if (strcmp(word, "latch") == 0)
+	{
+		AioFuture	future = {.ops = &latch_ops};
+
+		await_and_note(&future, program);
+	}
+	else if (strcmp(word, "yield") == 0)
+		AioYield();
+	else if (strcmp(word, "turn") == 0)
+		AioAwaitTurn();
+	else if (strcmp(word, "verdict") == 0)
+		note(program, AioSuspendVerdictName(AioMaySuspend()));
+	else if (strcmp(word, "read") == 0)
+		ReleaseBuffer(read_page(n));
+	else if (strcmp(word, "pin") == 0)
+		pins[n] = read_page(n);
+	else if (strcmp(word, "unpin") == 0)
+		ReleaseBuffer(pins[n]);
+	else if (strcmp(word, "fail") == 0)
+		raise_error(arg, program);
+	else if (strcmp(word, "recurse") == 0)
+		recurse(*arg != '\0' ? n * 1024L : LONG_MAX, true);
+	else if (strcmp(word, "starve") == 0)
+		starve();
+	else if (strcmp(word, "feed") == 0)
+		setrlimit(RLIMIT_AS, &memory_limit);
+	else if (!execute_forbidding(word))
+		elog(ERROR, "unknown instruction \"%s\"", word);
+}
+
+/*
+ * Run a program, on whatever stack this is.
+ */
+static void
+execute(AioScope *scope, Program *program)
+{
+	ErrorContextCallback *context = error_context_stack;
+	ErrorContextCallback callback;
+	char	   *rest = pstrdup(program->text);
+	char	   *instruction;
+
+	while ((instruction = strsep(&rest, ";")) != NULL)
+	{
+		char	   *arg;
+
+		instruction += strspn(instruction, " \n");
+		if (*instruction == '\0')
+			continue;
+		arg = instruction + strcspn(instruction, " ");
+		if (*arg != '\0')
+			*arg++ = '\0';
+
+		if (strcmp(instruction, "context") == 0)
+		{
+			callback.callback = add_context;
+			callback.arg = arg;
+			callback.previous = error_context_stack;
+			error_context_stack = &callback;
+		}
+		else
+			execute_one(scope, program, instruction, arg);
+	}
+	error_context_stack = context;
+}
+
+static text *
+get_log(void)
+{
+	return cstring_to_text_with_len(log_text.data, log_text.len);
+}
+
+Datum
+run(PG_FUNCTION_ARGS)
+{
+	Program		body = {0, text_to_cstring(PG_GETARG_TEXT_PP(0))};
+	ErrorContextCallback callback;
+	Datum	   *elems;
+
+	if (log_text.data == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		initStringInfo(&log_text);
+		/* so that logging does not allocate */
+		enlargeStringInfo(&log_text, 64 * 1024);
+		MemoryContextSwitchTo(old);
+		LWLockInitialize(&test_lwlock, LWLockNewTrancheId());
+		LWLockRegisterTranche(test_lwlock.tranche, "TestAioCore");
+	}
+	resetStringInfo(&log_text);
+	memset(flags, 0, sizeof(flags));
+
+	deconstruct_array_builtin(PG_GETARG_ARRAYTYPE_P(1), TEXTOID, &elems, NULL, &nprograms);
+	programs = palloc(sizeof(char *) * nprograms);
+	for (int i = 0; i < nprograms; i++)
+		programs[i] = TextDatumGetCString(elems[i]);
+
+	table_rel = OidIsValid(table_oid) ? table_open(table_oid, AccessShareLock) : NULL;
+	callback.callback = add_context;
+	callback.arg = "run()";
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	AioScopeRun(body_main, &body);
+	error_context_stack = callback.previous;
+	if (table_rel != NULL)
+		table_close(table_rel, AccessShareLock);
+
+	/* whatever happened, the caller is back on his own stack */
+	if (aio_current_task != NULL || aio_current_scope != NULL)
+		elog(ERROR, "scope has not ended");
+	PG_RETURN_TEXT_P(get_log());
+}
+
+Datum
+logged(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(get_log());
+}
+
+Datum
+use_table(PG_FUNCTION_ARGS)
+{
+	table_oid = PG_GETARG_OID(0);
+	PG_RETURN_VOID();
+}
+
+Datum
+held(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	Datum		values[4];
+	bool		nulls[4] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = Int32GetDatum(AioTaskPoolSize());
+	values[1] = Int32GetDatum(aio_session_stats_data.suspended_tasks);
+	values[2] = Int32GetDatum(aio_session_stats_data.reads_in_flight);
+	values[3] = Int64GetDatum(MemoryContextMemAllocated(TopMemoryContext, false));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+static void
+empty_task(void *arg)
+{
+}
+
+/* AioScopeBody */
+static void
+spawn_empty_body(AioScope *scope, void *arg)
+{
+	AioTaskOptions options = {0};
+	int			tasks = *(int *) arg;
+
+	for (int i = 0; i < tasks; i++)
+		AioSpawn(scope, &options, empty_task, &i, sizeof(i));
+}
+
+Datum
+spawn_empty(PG_FUNCTION_ARGS)
+{
+	int			tasks = PG_GETARG_INT32(0);
+	Size		before;
+	int			one = 1;
+
+	/* the first one makes a task */
+	AioScopeRun(spawn_empty_body, &one);
+	before = MemoryContextMemAllocated(TopMemoryContext, true);
+	AioScopeRun(spawn_empty_body, &tasks);
+	PG_RETURN_INT64((int64) (MemoryContextMemAllocated(TopMemoryContext, true) - before));
+}
+
+/*
+ * SIGSEGV in the child: on the guard page of the running task it may kill us,
+ * elsewhere it is another matter.
+ */
+static void
+segv_handler(int signo, siginfo_t *info, void *context)
+{
+	const AioStack *stack = &aio_current_task->stack;
+	char	   *address = info->si_addr;
+
+	if (address < stack->mapping || address >= stack->low)
+		_exit(1);
+	signal(SIGSEGV, SIG_DFL);
+}
+
+/* AioTaskBody */
+static void
+overflow_task(void *arg)
+{
+	recurse(LONG_MAX, false);
+}
+
+/* AioScopeBody */
+static void
+overflow_body(AioScope *scope, void *arg)
+{
+	AioTaskOptions options = {0};
+
+	AioSpawn(scope, &options, overflow_task, &options, sizeof(options));
+}
+
+Datum
+overflow_in_child(PG_FUNCTION_ARGS)
+{
+	pid_t		pid;
+	int			status;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		elog(ERROR, "could not fork: %m");
+	if (pid == 0)
+	{
+		static char handler_stack[64 * 1024];
+		stack_t		alternative = {.ss_sp = handler_stack, .ss_size = sizeof(handler_stack)};
+		struct sigaction action = {.sa_sigaction = segv_handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+		struct rlimit no_core = {0, 0};
+
+		setrlimit(RLIMIT_CORE, &no_core);
+		sigaltstack(&alternative, NULL);
+		sigaction(SIGSEGV, &action, NULL);
+		AioScopeRun(overflow_body, NULL);
+		_exit(2);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+	{
+		if (errno != EINTR)
+			elog(ERROR, "could not wait for the child: %m");
+	}
+	if (WIFSIGNALED(status))
+		PG_RETURN_TEXT_P(cstring_to_text(psprintf("killed by signal %s", WTERMSIG(status) == SIGSEGV ? "SEGV" : "other")));
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("exited with %d", WEXITSTATUS(status))));
+}
