@@ -60,8 +60,6 @@ def between(before, after):
         "read_depth_avg": delta["read_ms"] / 1000 / seconds,
         "write_depth_avg": delta["write_ms"] / 1000 / seconds,
         "depth_avg": delta["in_queue_ms"] / 1000 / seconds,
-        "reads_per_s": delta["reads"] / seconds,
-        "ios_per_s": (delta["reads"] + delta["writes"]) / seconds,
     }
 
 

@@ -64,7 +64,9 @@ def backend_counters(session):
 def task_counters(session):
     names = [row[0] for row in session.query(
         "SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'aio_session_stats'")]
-    return dict(zip(names, map(float, session.query("SELECT * FROM aio_session_stats()")[0])))
+    # An average over nothing, such as reads in flight where no task was suspended, is NULL.
+    return {name: float(value) if value else None for name, value in
+            zip(names, session.query("SELECT * FROM aio_session_stats()")[0])}
 
 
 def cpu_seconds(pid):

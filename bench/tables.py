@@ -77,8 +77,8 @@ def pristine(bench, rows):
     """The data directory of a stopped server with `rows` rows and freshly created indexes."""
     data = bench.data(f"pristine-{rows}")
     if not data.exists():
-        bench.step(f"building the table of {rows:,} rows (once; kept in {data})")
         check_space(bench, rows)
+        bench.step(f"building the table of {rows:,} rows (once; kept in {data})")
 
         def build(session):
             # One transaction: rows of a table created in it need no WAL under wal_level=minimal.
@@ -95,8 +95,8 @@ def aged(bench, rows, growth_percent, fillfactor):
     data = bench.data(f"pristine-{rows}-grown-{growth_percent}-from-{fillfactor}")
     if not data.exists():
         source = pristine(bench, rows)
-        bench.step(f"growing the indexes by {growth_percent} % (once; kept in {data})")
         check_space(bench, rows)
+        bench.step(f"growing the indexes by {growth_percent} % (once; kept in {data})")
 
         def build(session):
             for column in COLUMNS:

@@ -76,6 +76,9 @@ def awaited(future):
 
 def backtrace(context):
     """Frame 0 is where the process is now; what follows belongs to the task."""
+    if gdb.selected_frame().architecture().name() not in LAYOUTS:
+        print('    (where its stack is, is not known on this processor)')
+        return
     UNWINDER.stack_pointer = int(context['stack_pointer'])
     gdb.invalidate_cached_frames()
     try:

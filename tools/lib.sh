@@ -5,7 +5,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PGAWAIT_ROOT=$root PGAWAIT_RUNAS=$root/tools/as-account
 
 # The system's own compiler and Python come first: what a user keeps in his home is out of the account's reach.
-export PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
+system=/usr/bin:/bin:/usr/sbin:/sbin
+[[ $PATH == "$system"* ]] || export PATH=$system:$PATH
 umask 022
 cd "$root" || exit 1
 

@@ -109,7 +109,7 @@ AioAwait(AioFuture *future)
 		return false;
 	}
 
-	AioScopeRemember(task->scope);
+	AioRememberScopes();
 	do
 	{
 		aio_session_stats_data.suspensions++;
@@ -129,7 +129,7 @@ AioYield(void)
 
 	if (AioMaySuspend() != AIO_SUSPEND_OK)
 		return;
-	AioScopeRemember(aio_current_task->scope);
+	AioRememberScopes();
 	aio_session_stats_data.suspensions++;
 	AioTaskSuspend(&future);
 }

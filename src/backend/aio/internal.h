@@ -127,7 +127,7 @@ extern void AioTaskDrop(AioTask *task);
 extern int	AioTaskPoolSize(void);
 
 /* scope.c */
-extern void AioScopeRemember(AioScope *scope);
+extern void AioRememberScopes(void);
 extern bool AioAnyTaskSuspended(void);
 
 /* tails/lwlock.c */

@@ -161,16 +161,12 @@ scope_end(AioScope *scope)
 }
 
 /*
- * Abandon a scope because of an error, which the caller raises next: its
- * suspended tasks never run again.
+ * The suspended tasks of a scope never run again.
  */
 static void
-scope_drop(AioScope *scope)
+drop_tasks(AioScope *scope)
 {
 	dlist_mutable_iter iter;
-
-	/* nobody else would submit what our tasks have staged */
-	AioSubmitBatch();
 
 	dlist_foreach_modify(iter, &scope->suspended)
 	{
@@ -184,6 +180,17 @@ scope_drop(AioScope *scope)
 	AioStatsSuspended(-scope->nsuspended);
 	scope->nsuspended = 0;
 	dlist_init(&scope->ordered);
+}
+
+/*
+ * Abandon a scope because of an error, which the caller raises next.
+ */
+static void
+scope_drop(AioScope *scope)
+{
+	/* nobody else would submit what our tasks have staged */
+	AioSubmitBatch();
+	drop_tasks(scope);
 
 	if (dlist_is_empty(&scope->dropped))
 		scope_end(scope);
@@ -195,12 +202,8 @@ scope_drop(AioScope *scope)
 	}
 }
 
-/*
- * Make the resource owner know the scope, before the first of its tasks
- * suspends.  May raise (out of memory).
- */
-void
-AioScopeRemember(AioScope *scope)
+static void
+remember_scope(AioScope *scope)
 {
 	if (scope->remembered)
 		return;
@@ -208,6 +211,20 @@ AioScopeRemember(AioScope *scope)
 	ResourceOwnerRemember(scope->owner, PointerGetDatum(scope),
 						  &scope_resowner_desc);
 	scope->remembered = true;
+}
+
+/*
+ * Make resource owners know the running task's scope, and those that the task
+ * itself has begun, before it suspends.  May raise (out of memory).
+ */
+void
+AioRememberScopes(void)
+{
+	AioScope   *scope = aio_current_scope;
+
+	for (; scope != aio_current_task->scope; scope = scope->parent)
+		remember_scope(scope);
+	remember_scope(scope);
 }
 
 /*
@@ -226,15 +243,11 @@ release_scope(Datum res)
 	AioSubmitBatch();
 	scope->remembered = false;
 
-	/* a process that exits has not passed through scope_drop() */
-	dlist_foreach_modify(iter, &scope->suspended)
-	{
-		AioTask    *task = dlist_container(AioTask, node, iter.cur);
-
-		dlist_delete(&task->node);
-		AioTaskDrop(task);
-		dlist_push_tail(&scope->dropped, &task->node);
-	}
+	/*
+	 * A process that exits has not passed through scope_drop(), nor has the
+	 * scope of a task that was dropped itself.
+	 */
+	drop_tasks(scope);
 
 	dlist_foreach_modify(iter, &scope->dropped)
 	{
@@ -355,9 +368,10 @@ run_ready(AioScope *scope)
 }
 
 /*
- * No task can go on: wait until one can.
+ * No task can go on: wait until one can.  Returns false if that will never
+ * be.
  */
-static void
+static bool
 wait_for_any(AioScope *scope)
 {
 	dlist_iter	iter;
@@ -366,7 +380,7 @@ wait_for_any(AioScope *scope)
 
 	/* the siblings of the task that we are in have something to do, perhaps */
 	if (aio_current_task != NULL && AioAwait(&scope->any))
-		return;
+		return true;
 
 	dlist_foreach(iter, &scope->suspended)
 	{
@@ -378,25 +392,31 @@ wait_for_any(AioScope *scope)
 		if (future->ops->wait != NULL)
 		{
 			future->ops->wait(future);
-			return;
+			return true;
 		}
-		/* without anybody to wait for, it must be ready, or we are stuck */
 		if (future->ops->poll(future))
-			return;
+			return true;
 	}
-	elog(ERROR, "%d tasks wait for one another", scope->nsuspended);
+	return false;
 }
 
 /*
- * Run tasks once: those that can go on or, if there is none, wait.
+ * Run tasks once: those that can go on or, if there is none, wait.  Returns
+ * false if none ever can.
  */
-static void
-run_some(AioScope *scope)
+static bool
+try_run_some(AioScope *scope)
 {
 	CHECK_FOR_INTERRUPTS();
 	AioReadReap();
-	if (run_ready(scope) == 0)
-		wait_for_any(scope);
+	return run_ready(scope) > 0 || wait_for_any(scope);
+}
+
+static void
+run_some(AioScope *scope)
+{
+	if (!try_run_some(scope))
+		elog(ERROR, "%d tasks wait for one another", scope->nsuspended);
 }
 
 /* ------------------------------------------------------------------------
@@ -427,11 +447,13 @@ error_is_about_row(const ErrorData *error)
 static ErrorData *
 settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 {
+	volatile bool stuck = false;
+
 	/* the body's own error comes after all that it has spawned */
 	if (scope->failed_id != 0)
 		scope->run_limit = scope->failed_id;
 
-	while (error_is_about_row(error) &&
+	while (!stuck && error_is_about_row(error) &&
 		   scope->nsuspended > 0 &&
 		   dlist_head_element(AioTask, node, &scope->suspended)->id < scope->run_limit)
 	{
@@ -449,7 +471,7 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 
 		PG_TRY();
 		{
-			run_some(scope);
+			stuck = !try_run_some(scope);
 		}
 		PG_CATCH();
 		{

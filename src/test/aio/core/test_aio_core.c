@@ -13,11 +13,13 @@
  *						these options
  *	 join				wait for all tasks of the scope; "join N" for the N-th
  *						one spawned
- *	 nest N M ...		run a scope whose body spawns tasks N, M, ...
+ *	 nest N M fF ...	run a scope whose body spawns tasks N, M, ... and awaits
+ *						flag F
  *	 set N				complete flag N
  *	 await N			await flag N, which only "set" completes; logs "blocked"
  *						if awaiting is not possible
- *	 latch				await something that never comes, blocking on the latch
+ *	 latch				await something that never comes
+ *	 block				wait for it without suspending
  *	 yield				let siblings run
  *	 turn				await one's turn among the ordered tasks
  *	 forbid				do not suspend from here on
@@ -190,9 +192,19 @@ nested_main(AioScope *scope, void *arg)
 
 	while (*numbers != '\0')
 	{
-		Program		program = get_program(strtol(numbers, &numbers, 10));
+		if (*numbers == 'f')
+		{
+			FlagFuture	flag = {.future.ops = &flag_ops};
 
-		AioSpawn(scope, &options, task_main, &program, sizeof(program));
+			flag.flag = strtol(numbers + 1, &numbers, 10);
+			AioAwait(&flag.future);
+		}
+		else
+		{
+			Program		program = get_program(strtol(numbers, &numbers, 10));
+
+			AioSpawn(scope, &options, task_main, &program, sizeof(program));
+		}
 		while (*numbers == ' ')
 			numbers++;
 	}
@@ -357,6 +369,11 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 		AioFuture	future = {.ops = &latch_ops};
 
 		await_and_note(&future, program);
+	}
+	else if (strcmp(word, "block") == 0)
+	{
+		for (;;)
+			latch_wait(NULL);
 	}
 	else if (strcmp(word, "yield") == 0)
 		AioYield();

@@ -36,11 +36,12 @@ COMMIT;
 -- scopes within tasks, at each of which somebody waits
 BEGIN;
 SAVEPOINT s;
-SELECT run('spawn 1; spawn 1; fail XX000', 'nest 2 2', 'pin 5; nest 3', 'pin 6; await 1');
+SELECT run('spawn 1; spawn 1; spawn 4; fail XX000', 'nest 2 2', 'pin 5; nest 3', 'pin 6; await 1', 'nest f1');
 ROLLBACK TO s;
 SELECT tasks, suspended, reads_in_flight FROM held();
 SELECT * FROM pinned;
 SELECT run('spawn 1; spawn 1; set 1', 'nest 2 2', 'nest 3; log a', 'await 1; log b');
+SELECT run('spawn 1; log body; set 1', 'nest f1 2; log a', 'log b');
 COMMIT;
 
 -- statement_timeout while suspended
@@ -48,7 +49,8 @@ SET statement_timeout = '100ms';
 SELECT run('spawn 1; spawn 2; log body', 'pin 1; latch; unpin 1', 'pin 2; latch; unpin 2');
 SELECT logged();
 SELECT run('spawn 1; spawn 2; log body', 'nest 3; log a', 'pin 2; latch; unpin 2', 'pin 1; latch');
-SELECT run('spawn 1; latch; log blocked', 'latch');
+SELECT run('spawn 1; spawn 2; log body', 'pin 1; latch; unpin 1', 'pin 2; block');
+SELECT logged();
 RESET statement_timeout;
 SELECT suspended, reads_in_flight FROM held();
 SELECT * FROM pinned;
@@ -63,8 +65,8 @@ BEGIN
     SELECT * INTO before FROM held();
     FOR i IN 1..1000 LOOP
         BEGIN
-            PERFORM run('spawn 1; spawn 2; spawn 3; fail XX000',
-                        'pin 1; await 1', 'nest 1 1; await 2', 'read 20; await 3');
+            PERFORM run('spawn 1; spawn 2; spawn 3; spawn 4; fail XX000',
+                        'pin 1; await 1', 'nest 1 1; await 2', 'read 20; await 3', 'nest f1');
         EXCEPTION WHEN internal_error THEN
             failures := failures + 1;
         END;
