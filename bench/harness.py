@@ -126,4 +126,3 @@ def numbers(text):
     if not values or min(values) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 100,1000")
     return values
-

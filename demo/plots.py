@@ -124,8 +124,8 @@ def draw_over_time(pyplot, new, results):
         axis.tick_params(labelleft=True)
     axes[0][0].set_ylabel("rows/s")
     axes[1][0].set_ylabel("reads in flight")
-    axes[0][0].legend(loc="lower right", fontsize=9)
     figure.suptitle(new.title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="upper right", ncols=2)
     return figure
 
 

@@ -138,7 +138,8 @@ def race_method(cluster, new, method, slices, budget_s, progress):
                 disk_reads_in_flight=timed["device"].get("read_depth_avg"), tasks=timed["tasks"],
                 samples=observer.samples))
             progress.update(f"{result.rows_per_s(side):,.0f} rows/s {side}")
-        if turn + 1 >= SLICES_MIN and time.monotonic() - began > budget_s * (turn + 1) / (turn + 2):
+        done = turn + 1
+        if done >= SLICES_MIN and (time.monotonic() - began) * (done + 1) / done > budget_s:
             break
     return result
 

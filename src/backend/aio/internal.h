@@ -81,7 +81,8 @@ struct AioTask
 	AioContext *resumer;		/* whom to return to when it stops running */
 	AioStack	stack;
 
-	pg_attribute_aligned(MAXIMUM_ALIGNOF) char arg[AIO_TASK_ARG_MAX];
+	/* copy of the spawner's argument */
+	int64		arg[AIO_TASK_ARG_MAX / sizeof(int64)];
 };
 
 struct AioScope
@@ -111,7 +112,9 @@ struct AioScope
 	int			nest_level;
 };
 
-extern AioScope *aio_current_scope;	/* innermost scope of the running flow */
+/* innermost scope of the running flow */
+extern AioScope *aio_current_scope;
+
 extern bool aio_debug_suspend;
 extern int	aio_max_tasks;
 

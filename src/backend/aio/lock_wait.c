@@ -66,7 +66,9 @@ quiet_poll(AioFuture *future)
 void
 AioQuiesce(void)
 {
-	QuietFuture quiet = {.future.ops = &quiet_ops, .task = aio_current_task};
+	QuietFuture quiet;
 
+	quiet.future.ops = &quiet_ops;
+	quiet.task = aio_current_task;
 	AioAwait(&quiet.future);
 }

@@ -577,7 +577,7 @@ AioSpawn(AioScope *scope, const AioTaskOptions *options,
 	task = AioTaskGet();
 	if (unlikely(task == NULL))
 	{
-		char		copy[AIO_TASK_ARG_MAX] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+		int64		copy[AIO_TASK_ARG_MAX / sizeof(int64)];
 
 		/* without a task of its own it cannot await its turn */
 		if (options->ordered)
@@ -693,10 +693,12 @@ AioTaskIsFirstInOrder(void)
 void
 AioAwaitTurn(void)
 {
-	TurnFuture	turn = {.future.ops = &turn_ops, .task = aio_current_task};
+	TurnFuture	turn;
 
 	if (AioTaskIsFirstInOrder())
 		return;
+	turn.future.ops = &turn_ops;
+	turn.task = aio_current_task;
 	if (!AioAwait(&turn.future))
 		elog(ERROR, "task cannot await its turn here: %s",
 			 AioSuspendVerdictName(AioMaySuspend()));

@@ -148,7 +148,7 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
  * caller may as well go row by row.  *cur_lineno is set to each row's line
  * from linenos, such that errors report the line that they are about.
  */
-List **
+List	  **
 AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 					EState *estate, uint64 *cur_lineno, const uint64 *linenos)
 {

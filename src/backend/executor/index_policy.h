@@ -40,7 +40,8 @@ typedef struct AioTablePolicy
 {
 	Oid			relid;			/* hash key */
 	int			nindexes;
-	bool		user_code;		/* some predicate or expression calls user code */
+	bool		user_code;		/* some predicate or expression calls user
+								 * code */
 	AioIndexPolicy *indexes;	/* in the order of ri_IndexRelationDescs */
 } AioTablePolicy;
 

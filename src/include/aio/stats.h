@@ -24,8 +24,8 @@ typedef struct AioSessionStats
 	uint64		tasks_failed;
 	uint64		tasks_dropped;
 	uint64		suspensions;
-	uint64		blocked[AIO_SUSPEND_VERDICTS];	/* awaits that had to block, by
-												 * reason */
+	uint64		blocked[AIO_SUSPEND_VERDICTS];	/* awaits that had to block,
+												 * by reason */
 	uint64		reads;			/* started by tasks */
 	int			reads_in_flight;
 	int			reads_in_flight_max;

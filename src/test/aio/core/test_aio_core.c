@@ -9,8 +9,8 @@
  * log, n being the task's number, or 0 for the body.
  *
  *	 log WORD			add to the log
- *	 spawn N			spawn task N; "spawn ordered N" and "spawn hooked N" with
- *						these options
+ *	 spawn N			spawn task N; "spawn ordered N", "spawn hooked N"
+ *						with these options
  *	 join				wait for all tasks of the scope; "join N" for the N-th
  *						one spawned
  *	 nest N M fF ...	run a scope whose body spawns tasks N, M, ... and awaits
@@ -360,7 +360,7 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 		flags[n] = true;
 	else if (strcmp(word, "await") == 0)
 	{
-		FlagFuture	flag = {.future.ops = &flag_ops, .flag = n};
+		FlagFuture	flag = {.future.ops = &flag_ops,.flag = n};
 
 		await_and_note(&flag.future, program);
 	}
@@ -546,7 +546,7 @@ spawn_empty(PG_FUNCTION_ARGS)
  * elsewhere it is another matter.
  */
 static void
-segv_handler(int signo, siginfo_t *info, void *context)
+segv_handler(int signo, siginfo_t * info, void *context)
 {
 	const AioStack *stack = &aio_current_task->stack;
 	char	   *address = info->si_addr;
@@ -585,8 +585,8 @@ overflow_in_child(PG_FUNCTION_ARGS)
 	if (pid == 0)
 	{
 		static char handler_stack[64 * 1024];
-		stack_t		alternative = {.ss_sp = handler_stack, .ss_size = sizeof(handler_stack)};
-		struct sigaction action = {.sa_sigaction = segv_handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+		stack_t		alternative = {.ss_sp = handler_stack,.ss_size = sizeof(handler_stack)};
+		struct sigaction action = {.sa_sigaction = segv_handler,.sa_flags = SA_SIGINFO | SA_ONSTACK};
 		struct rlimit no_core = {0, 0};
 
 		setrlimit(RLIMIT_CORE, &no_core);
