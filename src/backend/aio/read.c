@@ -32,6 +32,7 @@
 #include "pgstat.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
+#include "storage/ipc.h"
 
 static bool read_poll(AioFuture *future);
 static void read_wait(AioFuture *future);
@@ -96,6 +97,27 @@ read_wait(AioFuture *future)
 	INSTR_TIME_ACCUM_DIFF(aio_session_stats_data.wait_time, after, before);
 	pgstat_count_io_op_time(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_READ,
 							start, 0, 0);
+}
+
+/*
+ * Nobody is interested in this read any more; its AIO handle is released.
+ *
+ * A read in flight keeps a pin.  I/O workers complete it, but reads in our
+ * ring are completed by whoever waits for them: VACUUM, which waits for pins
+ * only, would wait until this session happens to do I/O again.  So see to it
+ * now.  That takes as long as the device does and depends on no other
+ * process.  A process that exits waits for all its I/O anyway.
+ */
+void
+AioReadAbandon(AioReadFuture *read)
+{
+#ifdef IOMETHOD_IO_URING_ENABLED
+	if (io_method == IOMETHOD_IO_URING && !proc_exit_inprogress &&
+		pgaio_ctl->io_handles[read->wref.aio_index].owner_procno == MyProcNumber &&
+		!pgaio_wref_check_done(&read->wref))
+		pgaio_wref_wait(&read->wref);
+#endif
+	AioStatsReadEnded();
 }
 
 /*

@@ -15,9 +15,9 @@
  *            that is about a row lets the tasks spawned before it finish,
  *            since theirs would come first; any other error ends the scope
  *            at once.  Tasks left over are dropped: they never run again,
- *            and their stacks are not reused before the owner is released
- *            and their reads are complete, for until then the kernel's
- *            completions may still write to them.
+ *            and their stacks are not reused before the owner has released
+ *            their AIO handles, for until then completions may still write to
+ *            them.
  * Locks:     a scope is begun only while no LWLock is held.
  * Tests:     src/test/aio/core.
  *
@@ -161,7 +161,8 @@ scope_end(AioScope *scope)
 }
 
 /*
- * The suspended tasks of a scope never run again.
+ * The suspended tasks of a scope never run again.  One on whose stack the
+ * process is exiting stays where it is.
  */
 static void
 drop_tasks(AioScope *scope)
@@ -172,6 +173,11 @@ drop_tasks(AioScope *scope)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
+		if (task->state == AIO_TASK_RUNNING)
+		{
+			Assert(proc_exit_inprogress);
+			continue;
+		}
 		dlist_delete(&task->node);
 		AioTaskDrop(task);
 		dlist_push_tail(&scope->dropped, &task->node);
@@ -228,8 +234,8 @@ AioRememberScopes(void)
 }
 
 /*
- * The resource owner is being released, and pins and AIO handles are gone.
- * Reuse the dropped tasks' stacks, once no read can write to them.
+ * The resource owner is being released, and pins and AIO handles are gone: no
+ * completion writes to the dropped tasks' stacks any more.  Reuse them.
  *
  * Also reached when the process exits because of a FATAL error, possibly on
  * the stack of one of these tasks; that one is left alone.
@@ -254,13 +260,7 @@ release_scope(Datum res)
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
 		if (AioFutureIsRead(task->awaits))
-		{
-			AioReadFuture *read = (AioReadFuture *) task->awaits;
-
-			if (!pgaio_wref_check_done(&read->wref))
-				pgaio_wref_wait(&read->wref);
-			AioStatsReadEnded();
-		}
+			AioReadAbandon((AioReadFuture *) task->awaits);
 		dlist_delete(&task->node);
 		AioTaskPut(task);
 	}

@@ -25,6 +25,7 @@ typedef struct AioReadFuture
 
 extern void AioReadFutureInit(AioReadFuture *future, const PgAioWaitRef *wref);
 extern bool AioFutureIsRead(const AioFuture *future);
+extern void AioReadAbandon(AioReadFuture *read);
 extern void AioReadReap(void);
 
 #endif							/* AIO_READ_H */

@@ -36,6 +36,10 @@ my %runs = (
 	  q{run('spawn 1; spawn 2', 'pin 1; latch', 'nest 3 4', 'latch', 'pin 2; latch')},
 	'blocked in a task' =>
 	  q{run('spawn 1; spawn 2', 'pin 1; latch', 'pin 2; block')},
+	'blocked in a resumed task' =>
+	  q{run('spawn 1; spawn 2', 'pin 1; latch', 'yield; pin 2; block')},
+	'blocked in a resumed task, nested' =>
+	  q{run('spawn 1; spawn 2', 'pin 1; latch', 'nest 3 4', 'yield; pin 2; block', 'latch')},
 	'blocked in a nested task' =>
 	  q{run('spawn 1; spawn 2', 'pin 1; latch', 'nest 3 4', 'latch', 'pin 2; block')},
 	'blocked in the body' =>
