@@ -32,7 +32,6 @@
 #include "pgstat.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
-#include "storage/ipc.h"
 
 static bool read_poll(AioFuture *future);
 static void read_wait(AioFuture *future);
@@ -100,23 +99,20 @@ read_wait(AioFuture *future)
 }
 
 /*
- * Nobody is interested in this read any more; its AIO handle is released.
+ * Nobody is interested in this read any more: see to its completion, if it is
+ * this backend's.
  *
- * A read in flight keeps a pin.  I/O workers complete it, but reads in our
- * ring are completed by whoever waits for them: VACUUM, which waits for pins
- * only, would wait until this session happens to do I/O again.  So see to it
- * now.  That takes as long as the device does and depends on no other
- * process.  A process that exits waits for all its I/O anyway.
+ * A read in flight keeps a pin.  Those in our ring are completed by whoever
+ * waits for them, so VACUUM, which waits for pins only, would wait until this
+ * session happens to do I/O again.  That takes as long as the device does.
+ * The caller holds no LWLock, and holds off interrupts.
  */
 void
 AioReadAbandon(AioReadFuture *read)
 {
-#ifdef IOMETHOD_IO_URING_ENABLED
-	if (io_method == IOMETHOD_IO_URING && !proc_exit_inprogress &&
-		pgaio_ctl->io_handles[read->wref.aio_index].owner_procno == MyProcNumber &&
+	if (pgaio_ctl->io_handles[read->wref.aio_index].owner_procno == MyProcNumber &&
 		!pgaio_wref_check_done(&read->wref))
 		pgaio_wref_wait(&read->wref);
-#endif
 	AioStatsReadEnded();
 }
 

@@ -16,8 +16,7 @@
  *            since theirs would come first; any other error ends the scope
  *            at once.  Tasks left over are dropped: they never run again,
  *            and their stacks are not reused before the owner has released
- *            their AIO handles, for until then completions may still write to
- *            them.
+ *            what they took.  Their reads are completed first.
  * Locks:     a scope is begun only while no LWLock is held.
  * Tests:     src/test/aio/core.
  *
@@ -194,9 +193,23 @@ drop_tasks(AioScope *scope)
 static void
 scope_drop(AioScope *scope)
 {
+	dlist_iter	iter;
+
 	/* nobody else would submit what our tasks have staged */
 	AioSubmitBatch();
 	drop_tasks(scope);
+
+	/* what an erring task or body has locked would be released next anyway */
+	LWLockReleaseAll();
+	HOLD_INTERRUPTS();
+	dlist_foreach(iter, &scope->dropped)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+
+		if (AioFutureIsRead(task->awaits))
+			AioReadAbandon((AioReadFuture *) task->awaits);
+	}
+	RESUME_INTERRUPTS();
 
 	if (dlist_is_empty(&scope->dropped))
 		scope_end(scope);
@@ -236,6 +249,8 @@ AioRememberScopes(void)
 /*
  * The resource owner is being released, and pins and AIO handles are gone: no
  * completion writes to the dropped tasks' stacks any more.  Reuse them.
+ * Nothing is waited for here: a wait that notices that the postmaster has
+ * died would exit in the middle of the transaction's abort.
  *
  * Also reached when the process exits because of a FATAL error, possibly on
  * the stack of one of these tasks; that one is left alone.
@@ -259,8 +274,6 @@ release_scope(Datum res)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
-		if (AioFutureIsRead(task->awaits))
-			AioReadAbandon((AioReadFuture *) task->awaits);
 		dlist_delete(&task->node);
 		AioTaskPut(task);
 	}
