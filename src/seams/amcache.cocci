@@ -5,7 +5,7 @@
 //   invalidations meanwhile.
 // Could disappear: if access methods took a reference to what they look at.
 //
-// target: src/backend/utils/cache/relcache.c AioRetireAmCache+1 pfree-1
+// target: src/backend/utils/cache/relcache.c AioRetireAmCache+1 pfree-1 rd_amcache-1
 
 @@
 symbol relation;
@@ -13,8 +13,7 @@ symbol relation;
   RelationInvalidateRelation(...)
   {
   <+...
-- pfree
-+ AioRetireAmCache
-  (relation->rd_amcache)
+- pfree(relation->rd_amcache);
++ AioRetireAmCache(relation);
   ...+>
   }

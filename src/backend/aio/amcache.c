@@ -6,8 +6,9 @@
  * Index access methods keep a pointer into rd_amcache across reads.  That is
  * safe in a process that does one thing at a time, since the relation cache
  * frees it only when it processes invalidations.  With tasks, a sibling may
- * process invalidations while this task is suspended in a read.  What would
- * be freed then is kept until no task is suspended.
+ * process invalidations while this task is suspended in a read.
+ *
+ * Tests: src/test/aio/core.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -17,34 +18,19 @@
 
 #include "aio/seams.h"
 #include "internal.h"
-#include "nodes/pg_list.h"
-#include "utils/memutils.h"
+#include "utils/rel.h"
 
-/* memory to free when the last suspended task is gone */
-static List *retired = NIL;
-
-/* Instead of pfree(rd_amcache) in the relation cache. */
+/*
+ * Instead of pfree(rd_amcache) when a relation cache entry is invalidated.
+ *
+ * An index that is in use keeps its memory context, and in it what is not
+ * freed here, until its entry is destroyed.  That is a few kilobytes for each
+ * invalidation that meets a suspended task.
+ */
 void
-AioRetireAmCache(void *amcache)
+AioRetireAmCache(Relation rel)
 {
-	MemoryContext old;
-
-	if (likely(!AioAnyTaskSuspended()))
-	{
-		pfree(amcache);
+	if (AioAnyTaskSuspended() && rel->rd_refcnt > 0 && rel->rd_indexcxt != NULL)
 		return;
-	}
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	retired = lappend(retired, amcache);
-	MemoryContextSwitchTo(old);
-}
-
-/* Free what was retired, unless some task is still suspended. */
-void
-AioReleaseAmCaches(void)
-{
-	if (retired == NIL || AioAnyTaskSuspended())
-		return;
-	list_free_deep(retired);
-	retired = NIL;
+	pfree(rel->rd_amcache);
 }

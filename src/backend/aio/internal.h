@@ -146,7 +146,4 @@ extern void AioUringWaitAny(PgAioHandle *ioh, uint64 generation);
 extern void AioBatchOpen(void);
 extern void AioBatchConsider(void);
 
-/* amcache.c */
-extern void AioReleaseAmCaches(void);
-
 #endif							/* AIO_TASK_INTERNAL_H */

@@ -35,12 +35,12 @@ static bool quiet_poll(AioFuture *future);
 
 static const AioFutureOps quiet_ops = {
 	.kind = "quiet",
+	.holds_nothing = true,
 	.poll = quiet_poll,
 };
 
 /*
- * Have all siblings ended, or are they waiting for this task?  Those that
- * await their turn, or quiet themselves, hold nothing.
+ * Have all siblings ended, or do those that have not hold nothing?
  */
 static bool
 quiet_poll(AioFuture *future)
@@ -53,7 +53,7 @@ quiet_poll(AioFuture *future)
 		AioTask    *sibling = dlist_container(AioTask, node, iter.cur);
 
 		if (sibling != task && sibling->id <= task->scope->run_limit &&
-			sibling->awaits->ops->wait != NULL)
+			!sibling->awaits->ops->holds_nothing)
 			return false;
 	}
 	return true;

@@ -72,6 +72,7 @@ static const AioFutureOps any_ops = {
 
 static const AioFutureOps turn_ops = {
 	.kind = "turn",
+	.holds_nothing = true,
 	.poll = my_turn,
 };
 
@@ -154,7 +155,6 @@ scope_end(AioScope *scope)
 	{
 		ResourceOwnerForget(scope->owner, PointerGetDatum(scope),
 							&scope_resowner_desc);
-		AioReleaseAmCaches();
 	}
 	scope_free(scope);
 }
@@ -188,27 +188,39 @@ drop_tasks(AioScope *scope)
 }
 
 /*
- * Abandon a scope because of an error, which the caller raises next.
+ * Drop the tasks of a scope, and of the scopes that these tasks have begun,
+ * and see to the completion of their reads.
  */
 static void
-scope_drop(AioScope *scope)
+abandon_tasks(AioScope *scope)
 {
 	dlist_iter	iter;
 
-	/* nobody else would submit what our tasks have staged */
-	AioSubmitBatch();
 	drop_tasks(scope);
-
-	/* what an erring task or body has locked would be released next anyway */
-	LWLockReleaseAll();
-	HOLD_INTERRUPTS();
 	dlist_foreach(iter, &scope->dropped)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
 		if (AioFutureIsRead(task->awaits))
 			AioReadAbandon((AioReadFuture *) task->awaits);
+		for (AioScope *inner = task->flow.scope; inner != scope; inner = inner->parent)
+			abandon_tasks(inner);
 	}
+}
+
+/*
+ * Abandon a scope because of an error, which the caller raises next.
+ */
+static void
+scope_drop(AioScope *scope)
+{
+	/* nobody else would submit what our tasks have staged */
+	AioSubmitBatch();
+
+	/* what an erring task or body has locked would be released next anyway */
+	LWLockReleaseAll();
+	HOLD_INTERRUPTS();
+	abandon_tasks(scope);
 	RESUME_INTERRUPTS();
 
 	if (dlist_is_empty(&scope->dropped))
@@ -264,10 +276,7 @@ release_scope(Datum res)
 	AioSubmitBatch();
 	scope->remembered = false;
 
-	/*
-	 * A process that exits has not passed through scope_drop(), nor has the
-	 * scope of a task that was dropped itself.
-	 */
+	/* a process that exits has not passed through scope_drop() */
 	drop_tasks(scope);
 
 	dlist_foreach_modify(iter, &scope->dropped)
@@ -277,7 +286,6 @@ release_scope(Datum res)
 		dlist_delete(&task->node);
 		AioTaskPut(task);
 	}
-	AioReleaseAmCaches();
 	if (!proc_exit_inprogress)
 		scope_free(scope);
 }

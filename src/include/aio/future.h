@@ -32,6 +32,12 @@ typedef struct AioFutureOps
 	const char *kind;
 
 	/*
+	 * Whoever awaits it holds no pin nor anything else that another process
+	 * may wait for
+	 */
+	bool		holds_nothing;
+
+	/*
 	 * Is the future complete?  Must not block, raise or allocate.  Once true
 	 * it stays true.
 	 */

@@ -33,7 +33,7 @@ extern void AioAwaitOthersRead(ReadBuffersOperation *operation);
 extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
 extern void AioSubmitBatch(void);
 extern void AioQuiesce(void);
-extern void AioRetireAmCache(void *amcache);
+extern void AioRetireAmCache(Relation rel);
 extern char *AioUringSetupHint(int err, char *hint);
 
 /* ReadBuffer_common(): begin a single block's read */

@@ -3,7 +3,7 @@ RelationInvalidateRelation(Relation relation)
 {
 	close(relation);
 	if (relation->rd_amcache)
-		AioRetireAmCache(relation->rd_amcache);
+		AioRetireAmCache(relation);
 	pfree(relation->rd_other);
 }
 
