@@ -1,19 +1,30 @@
-// Count the heavyweight locks that must exclude sibling tasks.
+// Count the heavyweight locks held that must exclude sibling tasks.
 //
-// What: each entry of the local lock table is announced when it comes and when it goes.
+// What: the local lock table tells us where its count of a lock goes up, down, or away.
 // Without it: a task could suspend while it holds a relation extension lock, which its siblings would then share.
 // Could disappear: if upstream counted these locks outside assertions.
 //
-// target: src/backend/storage/lmgr/lock.c AioLocalLockCreated+1 AioLocalLockRemoved+1
+// target: src/backend/storage/lmgr/lock.c AioLocalLockGranted+1 AioLocalLockReleased+1 AioLocalLockRemoved+1
 
-@created@
-symbol locallock, localtag;
+@granted@
+symbol locallock;
 @@
-  LockAcquireExtended(...)
+  GrantLockLocal(...)
   {
   <+...
-+ AioLocalLockCreated(&localtag.lock);
-  locallock->hashcode = LockTagHashCode(&(localtag.lock));
++ AioLocalLockGranted(locallock);
+  locallock->nLocks++;
+  ...+>
+  }
+
+@released@
+symbol locallock;
+@@
+  LockRelease(...)
+  {
+  <+...
+  locallock->nLocks--;
++ AioLocalLockReleased(locallock);
   ...+>
   }
 
@@ -25,7 +36,7 @@ type L;
   RemoveLocalLock(L locallock)
   {
   ... when != S1
-+ AioLocalLockRemoved(&locallock->tag.lock);
++ AioLocalLockRemoved(locallock);
   S2
   ... when any
   }

@@ -25,12 +25,13 @@
  *
  * An index that is in use keeps its memory context, and in it what is not
  * freed here, until its entry is destroyed.  That is a few kilobytes for each
- * invalidation that meets a suspended task.
+ * invalidation that meets a task.
  */
 void
 AioRetireAmCache(Relation rel)
 {
-	if (AioAnyTaskSuspended() && rel->rd_refcnt > 0 && rel->rd_indexcxt != NULL)
+	if ((AioAnyTaskSuspended() || aio_current_task != NULL) &&
+		rel->rd_refcnt > 0 && rel->rd_indexcxt != NULL)
 		return;
 	pfree(rel->rd_amcache);
 }

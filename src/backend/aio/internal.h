@@ -102,7 +102,7 @@ struct AioScope
 	int			nsuspended;
 	uint64		last_id;		/* of the task spawned last */
 	uint64		failed_id;		/* of the task whose error is being raised */
-	uint64		run_limit;		/* tasks with a greater id do not run any more */
+	uint64		turn_limit;		/* tasks with a greater id come after an error */
 	bool		remembered;		/* the resource owner knows this scope */
 
 	/* what held when the scope began; tasks suspend only under the same */

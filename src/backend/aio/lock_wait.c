@@ -22,7 +22,7 @@
 #include "aio/seams.h"
 #include "internal.h"
 
-/* entries in the local lock table for which AioLockExcludesSiblings() */
+/* locks held for which AioLockExcludesSiblings() */
 int			aio_sibling_locks = 0;
 
 typedef struct QuietFuture
@@ -52,8 +52,7 @@ quiet_poll(AioFuture *future)
 	{
 		AioTask    *sibling = dlist_container(AioTask, node, iter.cur);
 
-		if (sibling != task && sibling->id <= task->scope->run_limit &&
-			!sibling->awaits->ops->holds_nothing)
+		if (sibling != task && !sibling->awaits->ops->holds_nothing)
 			return false;
 	}
 	return true;

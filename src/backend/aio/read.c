@@ -32,6 +32,7 @@
 #include "pgstat.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
+#include "utils/rel.h"
 
 static bool read_poll(AioFuture *future);
 static void read_wait(AioFuture *future);
@@ -128,15 +129,21 @@ AioReadReap(void)
 #endif
 }
 
-/* Is this a read whose completion the running task may await? */
-static bool
+/*
+ * May the running task await a read of this page, and if not, why not?  Local
+ * buffers are never locked, so AioMaySuspend() could not tell that a task is
+ * changing one.
+ */
+static AioSuspendVerdict
 may_await(Relation rel, ForkNumber forknum)
 {
 	AioTask    *task = aio_current_task;
 
-	return forknum == MAIN_FORKNUM &&
-		(task->options.rel == NULL || task->options.rel == rel) &&
-		AioMaySuspend() == AIO_SUSPEND_OK;
+	if (forknum != MAIN_FORKNUM || rel == NULL ||
+		RelationUsesLocalBuffers(rel) ||
+		(task->options.rel != NULL && task->options.rel != rel))
+		return AIO_SUSPEND_PINNED_DOWN;
+	return AioMaySuspend();
 }
 
 /*
@@ -147,12 +154,14 @@ bool
 AioStartTaskRead(ReadBuffersOperation *operation, Buffer *buffer,
 				 BlockNumber blkno, int flags)
 {
-	if (!may_await(operation->rel, operation->forknum))
+	AioSuspendVerdict verdict = may_await(operation->rel, operation->forknum);
+
+	if (verdict != AIO_SUSPEND_OK)
 	{
 		bool		result = StartReadBuffer(operation, buffer, blkno, flags);
 
 		if (result)
-			aio_session_stats_data.blocked[AioMaySuspend()]++;
+			aio_session_stats_data.blocked[verdict]++;
 		return result;
 	}
 
@@ -200,8 +209,7 @@ AioAwaitOthersRead(ReadBuffersOperation *operation)
 	Buffer		buffer = operation->buffers[operation->nblocks_done];
 	BufferDesc *hdr;
 
-	if (BufferIsLocal(buffer) ||
-		!may_await(operation->rel, operation->forknum))
+	if (may_await(operation->rel, operation->forknum) != AIO_SUSPEND_OK)
 		return;
 
 	hdr = GetBufferDescriptor(buffer - 1);
@@ -234,7 +242,7 @@ AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer)
 {
 	AioTask    *task = aio_current_task;
 
-	if (!may_await(rel, forknum))
+	if (may_await(rel, forknum) != AIO_SUSPEND_OK)
 		return;
 	if (aio_debug_suspend)
 		AioYield();

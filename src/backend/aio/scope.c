@@ -52,6 +52,7 @@ static dlist_head scope_pool = DLIST_STATIC_INIT(scope_pool);
 static void release_scope(Datum res);
 static char *print_scope(Datum res);
 static bool any_ready(AioFuture *future);
+static void any_wait(AioFuture *future);
 static bool my_turn(AioFuture *future);
 
 /*
@@ -68,6 +69,7 @@ static const ResourceOwnerDesc scope_resowner_desc = {
 static const AioFutureOps any_ops = {
 	.kind = "tasks",
 	.poll = any_ready,
+	.wait = any_wait,
 };
 
 static const AioFutureOps turn_ops = {
@@ -123,7 +125,7 @@ scope_begin(AioScopeBody body, void *arg)
 	scope->nsuspended = 0;
 	scope->last_id = 0;
 	scope->failed_id = 0;
-	scope->run_limit = PG_UINT64_MAX;
+	scope->turn_limit = PG_UINT64_MAX;
 	scope->remembered = false;
 	scope->holdoff = InterruptHoldoffCount;
 	scope->cancel_holdoff = QueryCancelHoldoffCount;
@@ -328,6 +330,21 @@ any_ready(AioFuture *future)
 }
 
 /*
+ * An error that is not raised any further has left what the transaction's
+ * abort would clean up: bring about a state in which tasks can run.
+ */
+static void
+clean_up_after_error(AioScope *scope)
+{
+	LWLockReleaseAll();
+	UnlockBuffers();
+	if (pgaio_my_backend->handed_out_io != NULL)
+		pgaio_io_release(pgaio_my_backend->handed_out_io);
+	InterruptHoldoffCount = scope->holdoff;
+	QueryCancelHoldoffCount = scope->cancel_holdoff;
+}
+
+/*
  * A task stopped running: book its end, or that it is suspended.  Raises the
  * task's error if it failed.
  */
@@ -348,6 +365,14 @@ task_stopped(AioScope *scope, AioTask *task)
 	}
 
 	aio_session_stats_data.tasks_failed++;
+	if (task->id > scope->turn_limit)
+	{
+		/* an earlier one's error is on its way already */
+		FreeErrorData(task->error);
+		AioTaskPut(task);
+		clean_up_after_error(scope);
+		return;
+	}
 	scope->failed_id = task->id;
 	error = task->error;
 	AioTaskPut(task);
@@ -368,8 +393,6 @@ run_ready(AioScope *scope)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
-		if (task->id > scope->run_limit)
-			break;
 		if (!task->awaits->ops->poll(task->awaits))
 			continue;
 		if (aio_debug_suspend && scope->nsuspended > 1 &&
@@ -389,27 +412,18 @@ run_ready(AioScope *scope)
 }
 
 /*
- * No task can go on: wait until one can.  Returns false if that will never
- * be.
+ * Block until a task may go on.  Returns false if none ever can.
  */
 static bool
-wait_for_any(AioScope *scope)
+block_for_any(AioScope *scope)
 {
 	dlist_iter	iter;
-
-	AioSubmitBatch();
-
-	/* the siblings of the task that we are in have something to do, perhaps */
-	if (aio_current_task != NULL && AioAwait(&scope->any))
-		return true;
 
 	dlist_foreach(iter, &scope->suspended)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 		AioFuture  *future = task->awaits;
 
-		if (task->id > scope->run_limit)
-			break;
 		if (future->ops->wait != NULL)
 		{
 			future->ops->wait(future);
@@ -419,6 +433,31 @@ wait_for_any(AioScope *scope)
 			return true;
 	}
 	return false;
+}
+
+static void
+any_wait(AioFuture *future)
+{
+	AioScope   *scope = (AioScope *)
+		((char *) future - offsetof(AioScope, any));
+
+	if (!block_for_any(scope))
+		elog(ERROR, "%d tasks wait for one another", scope->nsuspended);
+}
+
+/*
+ * No task can go on: wait until one can.  Returns false if that will never
+ * be.
+ */
+static bool
+wait_for_any(AioScope *scope)
+{
+	AioSubmitBatch();
+
+	/* the siblings of the task that we are in have something to do, perhaps */
+	if (aio_current_task != NULL && AioAwait(&scope->any))
+		return true;
+	return block_for_any(scope);
 }
 
 /*
@@ -462,8 +501,9 @@ error_is_about_row(const ErrorData *error)
 /*
  * An error left the body of a scope, or one of its tasks: find out whether a
  * task spawned before it fails too, since that one's error goes first.  Tasks
- * spawned after it do not run any more.  Returns the error to raise; raises
- * nothing itself.
+ * spawned after it run on meanwhile, as they hold pins, but those that await
+ * their turn never get it, as they would wait for transactions.  Returns the
+ * error to raise; raises nothing itself.
  */
 static ErrorData *
 settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
@@ -472,22 +512,18 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 
 	/* the body's own error comes after all that it has spawned */
 	if (scope->failed_id != 0)
-		scope->run_limit = scope->failed_id;
+		scope->turn_limit = scope->failed_id;
 
 	while (!stuck && error_is_about_row(error) &&
 		   scope->nsuspended > 0 &&
-		   dlist_head_element(AioTask, node, &scope->suspended)->id < scope->run_limit)
+		   dlist_head_element(AioTask, node, &scope->suspended)->id < scope->turn_limit)
 	{
-		/* can tasks run in the state that the error has left? */
+		/* the error may have left what cannot be cleaned up here */
 		if (GetCurrentTransactionNestLevel() != scope->nest_level ||
-			aio_sibling_locks != scope->sibling_locks ||
-			pgaio_my_backend->handed_out_io != NULL)
+			aio_sibling_locks != scope->sibling_locks)
 			break;
-		LWLockReleaseAll();
-		UnlockBuffers();
 		AioFlowRestore(flow);
-		InterruptHoldoffCount = scope->holdoff;
-		QueryCancelHoldoffCount = scope->cancel_holdoff;
+		clean_up_after_error(scope);
 		scope->failed_id = 0;
 
 		PG_TRY();
@@ -500,7 +536,7 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 			error = CopyErrorData();
 			FlushErrorState();
 			if (scope->failed_id != 0)
-				scope->run_limit = scope->failed_id;
+				scope->turn_limit = scope->failed_id;
 		}
 		PG_END_TRY();
 	}
@@ -692,7 +728,9 @@ first_in_order(const AioTask *task)
 static bool
 my_turn(AioFuture *future)
 {
-	return first_in_order(((TurnFuture *) future)->task);
+	AioTask    *task = ((TurnFuture *) future)->task;
+
+	return first_in_order(task) && task->id <= task->scope->turn_limit;
 }
 
 /* Is the running, ordered, task the oldest of its kind in its scope? */

@@ -3,8 +3,8 @@
  * stack.c
  *	  Memory for the stacks of tasks.
  *
- * A stack is a private anonymous mapping with an inaccessible page below it,
- * so that an overflow ends in a signal and never in a neighbour's memory.
+ * A stack is a private anonymous mapping with inaccessible pages below it, so
+ * that an overflow ends in a signal and not in a neighbour's memory.
  * Who pools stacks is task.c; here they are made and destroyed.
  *
  * Tests: src/test/aio/core (guard page, in a child process).
@@ -45,15 +45,18 @@ bool
 AioStackAllocate(AioStack *stack)
 {
 	size_t		page_bytes = (size_t) sysconf(_SC_PAGESIZE);
-	size_t		bytes = TYPEALIGN(page_bytes, AIO_STACK_BYTES) + page_bytes;
+	size_t		stack_bytes = TYPEALIGN(page_bytes, AIO_STACK_BYTES);
+	size_t		guard_bytes = TYPEALIGN(page_bytes, AIO_STACK_GUARD_BYTES);
+	size_t		bytes = guard_bytes + stack_bytes;
 	char	   *mapping;
 
-	mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	mapping = mmap(NULL, bytes, PROT_NONE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE,
 				   -1, 0);
 	if (mapping == MAP_FAILED)
 		return false;
-	if (mprotect(mapping, page_bytes, PROT_NONE) != 0)
+	if (mprotect(mapping + guard_bytes, stack_bytes,
+				 PROT_READ | PROT_WRITE) != 0)
 	{
 		munmap(mapping, bytes);
 		return false;
@@ -61,7 +64,7 @@ AioStackAllocate(AioStack *stack)
 
 	stack->mapping = mapping;
 	stack->mapping_bytes = bytes;
-	stack->low = mapping + page_bytes;
+	stack->low = mapping + guard_bytes;
 	stack->valgrind_id = VALGRIND_STACK_REGISTER(stack->low,
 												 mapping + bytes - 1);
 	return true;

@@ -15,14 +15,21 @@
  * access method needs some 20 to 40 kB, an error report on top of it a few
  * more; what recurses checks its depth against the limit below.
  */
-#define AIO_STACK_BYTES			(256 * 1024)
+#define AIO_STACK_BYTES			(512 * 1024)
+
+/*
+ * Inaccessible bytes below a stack: address space only, but more than the
+ * largest frame of any function in the server (some 54 kB), lest an overflow
+ * step over them.
+ */
+#define AIO_STACK_GUARD_BYTES	(256 * 1024)
 
 /* kept free below the limit that check_stack_depth() enforces */
 #define AIO_STACK_SLOP_BYTES	(64 * 1024)
 
 typedef struct AioStack
 {
-	char	   *mapping;		/* guard page, then the stack */
+	char	   *mapping;		/* guard, then the stack */
 	size_t		mapping_bytes;
 	char	   *low;			/* lowest usable address */
 	unsigned int valgrind_id;

@@ -34,16 +34,19 @@ AioHashReadAhead(AioIndexTask *task)
 	HashMetaPage metap;
 	Buffer		metabuf = InvalidBuffer;
 	Bucket		bucket;
+	uint32		hashkey;
 	BlockNumber blkno;
 
 	/* hash indexes do not contain nulls */
 	if (task->isnull[0])
 		return;
 
-	/* metap points into the relation cache: no await while it is in use */
+	/* may fetch a toasted value, and so process invalidations */
+	hashkey = _hash_datum2hashkey(task->index, task->values[0]);
+
+	/* metap points into the relation cache: neither while it is in use */
 	metap = _hash_getcachedmetap(task->index, &metabuf, false);
-	bucket = _hash_hashkey2bucket(_hash_datum2hashkey(task->index,
-													  task->values[0]),
+	bucket = _hash_hashkey2bucket(hashkey,
 								  metap->hashm_maxbucket,
 								  metap->hashm_highmask,
 								  metap->hashm_lowmask);

@@ -18,7 +18,8 @@
  * - An exclusion constraint is checked when everything before it is done.
  * - The error raised is that of the first row that fails (scope.c).
  *
- * Which indexes take part is index_policy.c's decision.
+ * Which indexes take part is index_policy.c's decision.  Temporary tables do
+ * not: their pages are never locked.
  *
  * Tests: src/test/aio.
  *
@@ -30,6 +31,7 @@
 
 #include "aio/index_insert.h"
 #include "aio/task.h"
+#include "catalog/catalog.h"
 #include "executor/executor.h"
 #include "index_task.h"
 #include "storage/aio.h"
@@ -43,7 +45,6 @@ bool		aio_await_index_inserts = true;
 typedef struct InsertBatch
 {
 	AioScope   *scope;
-	const AioTablePolicy *policy;
 
 	/* arguments of ExecInsertIndexTuples() */
 	ResultRelInfo *rri;
@@ -68,17 +69,24 @@ StaticAssertDecl(sizeof(AioIndexTask) <= AIO_TASK_ARG_MAX,
 				 "an index insert fits into a task's argument");
 
 /* Could tasks help to insert so many rows? */
-static const AioTablePolicy *
-worthwhile_policy(ResultRelInfo *rri, int nrows)
+static bool
+worthwhile(ResultRelInfo *rri, int nrows)
 {
-	const AioTablePolicy *policy;
-
 	if (!aio_await_index_inserts || io_method == IOMETHOD_SYNC ||
 		rri->ri_NumIndices * nrows < 2 ||
 		!AioScopeAllowed() || AioTaskLimit() < 2)
-		return NULL;
-	policy = AioGetTablePolicy(rri);
-	return policy->user_code ? NULL : policy;
+		return false;
+
+	/*
+	 * Nothing locks a temporary table's pages, so nothing would tell when a
+	 * task may suspend.  Catalogs are read by the very code that runs in
+	 * tasks.
+	 */
+	if (RelationUsesLocalBuffers(rri->ri_RelationDesc) ||
+		IsCatalogRelation(rri->ri_RelationDesc))
+		return false;
+
+	return !AioGetTablePolicy(rri)->user_code;
 }
 
 /*
@@ -113,16 +121,14 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 bool update, bool noDupErr, bool *specConflict,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
-	const AioTablePolicy *policy = worthwhile_policy(rri, 1);
 	List	   *recheck = NIL;
 	InsertBatch batch;
 
-	if (policy == NULL)
+	if (!worthwhile(rri, 1))
 		return ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
 									 specConflict, arbiterIndexes,
 									 onlySummarizing);
 
-	batch.policy = policy;
 	batch.rri = rri;
 	batch.slots = &slot;
 	batch.estate = estate;
@@ -152,16 +158,11 @@ List	  **
 AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 					EState *estate, uint64 *cur_lineno, const uint64 *linenos)
 {
-	const AioTablePolicy *policy;
 	InsertBatch batch = {0};
 
-	if (rri->ri_NumIndices == 0 || nslots < 2)
-		return NULL;
-	policy = worthwhile_policy(rri, nslots);
-	if (policy == NULL)
+	if (rri->ri_NumIndices == 0 || nslots < 2 || !worthwhile(rri, nslots))
 		return NULL;
 
-	batch.policy = policy;
 	batch.rri = rri;
 	batch.slots = slots;
 	batch.estate = estate;
@@ -225,21 +226,22 @@ insert_entry(void *arg)
 		error_context_stack = callback.previous;
 }
 
-/* The policy for one of the table's indexes. */
-static const AioIndexPolicy *
-find_policy(InsertBatch *batch, Oid indexid)
+/*
+ * Find which of the batch's indexes this is, or return -1 if it is not the
+ * batch that is being inserted.
+ */
+static int
+find_index(InsertBatch *batch, IndexInfo *info)
 {
-	const AioTablePolicy *policy = batch->policy;
-
 	/* upstream goes through the indexes in order, skipping some */
-	while (batch->next_index < policy->nindexes)
+	while (batch->next_index < batch->rri->ri_NumIndices)
 	{
-		const AioIndexPolicy *p = &policy->indexes[batch->next_index++];
+		int			i = batch->next_index++;
 
-		if (p->indexid == indexid)
-			return p;
+		if (batch->rri->ri_IndexRelationInfo[i] == info)
+			return i;
 	}
-	elog(ERROR, "index %u is not among the result relation's", indexid);
+	return -1;
 }
 
 /*
@@ -262,12 +264,13 @@ AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
 	uint64		task_id;
 	bool		exclusion = indexInfo->ii_ExclusionOps != NULL;
 	bool		result = true;
+	int			position = batch ? find_index(batch, indexInfo) : -1;
 
-	if (batch == NULL || batch->rri->ri_RelationDesc != heapRelation)
+	if (position < 0)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,
 							checkUnique, indexUnchanged, indexInfo);
 
-	policy = find_policy(batch, RelationGetRelid(indexRelation));
+	policy = &AioGetTablePolicy(batch->rri)->indexes[position];
 
 	if (policy->mode == AIO_INDEX_INLINE)
 	{
@@ -298,24 +301,31 @@ AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
 	if (checkUnique == UNIQUE_CHECK_PARTIAL || exclusion)
 		task.result = &result;
 
-	if (policy->mode == AIO_INDEX_SERIAL)
+	if (task.mode == AIO_INDEX_SERIAL)
 		AioScopeJoinTask(batch->scope, batch->serial_task);
-	else if (policy->mode == AIO_INDEX_LANES)
+	else if (task.mode == AIO_INDEX_LANES)
 	{
 		uint64		wait_for;
 
-		while ((task.lane = AioAcquireLane(indexInfo, &wait_for)) == NULL)
+		task.lane = AioAcquireLane(indexInfo, &wait_for);
+		if (task.lane == NULL)
+		{
 			AioScopeJoinTask(batch->scope, wait_for);
+			task.lane = AioAcquireLane(indexInfo, &wait_for);
+		}
+		if (task.lane == NULL)
+			elog(ERROR, "index \"%s\" has no free lane",
+				 RelationGetRelationName(indexRelation));
 		task.info = AioLaneInfo(task.lane);
 	}
 
 	options.rel = indexRelation;
-	options.page_hook = policy->mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
+	options.page_hook = task.mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
 	options.ordered = task.ordered;
 	task_id = AioSpawn(batch->scope, &options, insert_entry, &task,
 					   AioIndexTaskSize(&task));
 
-	if (policy->mode == AIO_INDEX_SERIAL)
+	if (task.mode == AIO_INDEX_SERIAL)
 		batch->serial_task = task_id;
 	else if (task.lane != NULL)
 		AioLaneSetTask(task.lane, task_id);

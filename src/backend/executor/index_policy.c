@@ -77,8 +77,9 @@ init_policies(void)
 		CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(PROCOID, function_changed, (Datum) 0);
 	}
-	MemoryContextReset(policy_context);
 	last_policy = NULL;
+	policies = NULL;
+	MemoryContextReset(policy_context);
 	policies_stale = false;
 
 	ctl.keysize = sizeof(Oid);

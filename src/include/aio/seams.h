@@ -22,7 +22,7 @@
 /* state owned by submit.c: an AIO batch of ours is open */
 extern PGDLLIMPORT bool aio_batch_open;
 
-/* number of local locks of a kind that must exclude sibling tasks */
+/* number of held locks of a kind that must exclude sibling tasks */
 extern PGDLLIMPORT int aio_sibling_locks;
 
 extern void AioInitialize(void);
@@ -106,19 +106,27 @@ AioLockExcludesSiblings(const LOCKTAG *tag)
 	}
 }
 
-/* lock.c: a LOCALLOCK entry comes into being */
+/* lock.c: this process is about to hold a lock once, or once more */
 static inline void
-AioLocalLockCreated(const LOCKTAG *tag)
+AioLocalLockGranted(const LOCALLOCK *lock)
 {
-	if (AioLockExcludesSiblings(tag))
+	if (lock->nLocks == 0 && AioLockExcludesSiblings(&lock->tag.lock))
 		aio_sibling_locks++;
 }
 
-/* lock.c: and goes away */
+/* lock.c: it holds it once less */
 static inline void
-AioLocalLockRemoved(const LOCKTAG *tag)
+AioLocalLockReleased(const LOCALLOCK *lock)
 {
-	if (AioLockExcludesSiblings(tag))
+	if (lock->nLocks == 0 && AioLockExcludesSiblings(&lock->tag.lock))
+		aio_sibling_locks--;
+}
+
+/* lock.c: it holds it no more, however often it did */
+static inline void
+AioLocalLockRemoved(const LOCALLOCK *lock)
+{
+	if (lock->nLocks > 0 && AioLockExcludesSiblings(&lock->tag.lock))
 		aio_sibling_locks--;
 }
 

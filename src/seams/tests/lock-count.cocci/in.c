@@ -1,12 +1,8 @@
-int
-LockAcquireExtended(const LOCKTAG *tag)
+static void
+GrantLockLocal(LOCALLOCK *locallock)
 {
-	if (!found)
-	{
-		locallock->lock = NULL;
-		locallock->hashcode = LockTagHashCode(&(localtag.lock));
-	}
-	return 0;
+	locallock->nLocks++;
+	locallock->lockOwners[i].nLocks++;
 }
 
 static void
@@ -14,7 +10,16 @@ RemoveLocalLock(LOCALLOCK *locallock)
 {
 	int i;
 
-	for (i = 0; i < locallock->owners; i++)
-		forget(locallock);
-	free(locallock->list);
+	for (i = 0; i < locallock->numLockOwners; i++)
+		forget(i);
+}
+
+bool
+LockRelease(void)
+{
+	locallock->nLocks--;
+	if (locallock->nLocks > 0)
+		return true;
+	RemoveLocalLock(locallock);
+	return true;
 }

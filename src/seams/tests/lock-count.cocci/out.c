@@ -1,13 +1,9 @@
-int
-LockAcquireExtended(const LOCKTAG *tag)
+static void
+GrantLockLocal(LOCALLOCK *locallock)
 {
-	if (!found)
-	{
-		locallock->lock = NULL;
-		AioLocalLockCreated(&localtag.lock);
-		locallock->hashcode = LockTagHashCode(&(localtag.lock));
-	}
-	return 0;
+	AioLocalLockGranted(locallock);
+	locallock->nLocks++;
+	locallock->lockOwners[i].nLocks++;
 }
 
 static void
@@ -15,8 +11,18 @@ RemoveLocalLock(LOCALLOCK *locallock)
 {
 	int i;
 
-	AioLocalLockRemoved(&locallock->tag.lock);
-	for (i = 0; i < locallock->owners; i++)
-		forget(locallock);
-	free(locallock->list);
+	AioLocalLockRemoved(locallock);
+	for (i = 0; i < locallock->numLockOwners; i++)
+		forget(i);
+}
+
+bool
+LockRelease(void)
+{
+	locallock->nLocks--;
+	AioLocalLockReleased(locallock);
+	if (locallock->nLocks > 0)
+		return true;
+	RemoveLocalLock(locallock);
+	return true;
 }
