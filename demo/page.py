@@ -7,7 +7,6 @@ import inputs
 import prepare
 import race
 import report
-import verify
 
 PATH = inputs.WORK / "report.html"
 
@@ -28,7 +27,8 @@ h2 { font-size: 18px; margin: 36px 0 8px; }
 figure { margin: 0; } figcaption, .small { color: #4a5363; font-size: 13px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-size: 12px; color: #4a5363; border-bottom: 1px solid #b9bec7; padding: 4px 10px; }
-td { padding: 4px 10px; border-bottom: 1px solid #edf0f4; }
+td { padding: 4px 10px; border-bottom: 1px solid #edf0f4; white-space: nowrap; }
+td.failed { white-space: normal; }
 .number { text-align: right; } .ratio { font-weight: 700; color: #1b6fd6; }
 code { font-size: 13px; }
 """
@@ -120,7 +120,7 @@ def results_section(results, refused):
               for new in invented()]
     return ("<h2>Results</h2>" + table(
         ["input", "io_method", "off rows/s", "on rows/s", "ratio", "by slice", "slices", "reads off", "reads on",
-         "in flight", "disk off", "disk on"], rows, words=2, ratio=4) +
+         "in flight", "disk, off", "disk, on"], rows, words=2, ratio=4) +
         "".join(f'<p class="small">{note}</p>' for note in notes))
 
 
@@ -129,11 +129,9 @@ def checks_section(checks):
              "the index method; then all contents of an index, read through that index alone, against the table; then "
              "one side against the other.</p>"]
     for new, verdicts in checks:
-        rows = [[check.name, check.method, f"{check.size / 1e6:,.0f} MB", check.structure, check.contents,
-                 check.checksums["off"].split()[-1], check.checksums["on"].split()[-1],
-                 "; ".join(check.faults) if check.faults else "equal"] for check in verdicts]
-        parts.append(table([new.name, "method", "size", "amcheck", "contents", "checksum off", "checksum on", ""],
-                           rows, words=8))
+        rows = [[check.name, check.method, f"{check.size / 1e6:,.1f} MB", check.structure, check.contents,
+                 check.checksum, "; ".join(check.faults) if check.faults else "equal"] for check in verdicts]
+        parts.append(table([new.name, "method", "size", "amcheck", "contents", "checksum", ""], rows, words=7))
     return "".join(parts)
 
 
@@ -168,7 +166,7 @@ def table(header, rows, words, ratio=None):
     """An HTML table whose first columns are words and whose others are numbers."""
     def cell(tag, column, value):
         kind = "ratio number" if column == ratio else "number" if column >= words else ""
-        if value not in header and column == len(header) - 1 and header[-1] == "" and value != "equal":
+        if header[column] == "" and value not in ("", "equal"):
             kind = "failed"
         return f'<{tag} class="{kind}">{text(value)}</{tag}>'
     lines = [[("th", value) for value in header]] + [[("td", value) for value in row] for row in rows]

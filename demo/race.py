@@ -99,7 +99,8 @@ def probe_methods(install, progress):
 
 def reason(error):
     """What the server said last before it gave up."""
-    said = [line.partition("FATAL:")[2].strip() for line in str(error).splitlines() if "FATAL:" in line]
+    said = [line.partition(level)[2].strip() for line in str(error).splitlines() for level in ("LOG:", "FATAL:")
+            if level in line and not line.endswith("contains errors")]
     return said[-1] if said else str(error).splitlines()[0]
 
 

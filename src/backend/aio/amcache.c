@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "aio/seams.h"
+#include "catalog/catalog.h"
 #include "internal.h"
 #include "utils/rel.h"
 
@@ -25,13 +26,14 @@
  *
  * An index that is in use keeps its memory context, and in it what is not
  * freed here, until its entry is destroyed.  That is a few kilobytes for each
- * invalidation that meets a task.
+ * invalidation that meets a task.  Catalogs' indexes are not read by tasks.
  */
 void
 AioRetireAmCache(Relation rel)
 {
 	if ((AioAnyTaskSuspended() || aio_current_task != NULL) &&
-		rel->rd_refcnt > 0 && rel->rd_indexcxt != NULL)
+		rel->rd_refcnt > 0 && rel->rd_indexcxt != NULL &&
+		!IsCatalogRelation(rel))
 		return;
 	pfree(rel->rd_amcache);
 }

@@ -24,6 +24,7 @@
 #include "context.h"
 
 #ifdef AIO_CONTEXT_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
 /* whom the running switch leaves; its stack bounds are learned on arrival */
@@ -223,6 +224,8 @@ AioContextInit(AioContext *context, char *stack, size_t size,
 	context->stack_pointer = frame;
 #endif
 #ifdef AIO_CONTEXT_ASAN
+	/* frames that were never left have poisoned what lies around them */
+	ASAN_UNPOISON_MEMORY_REGION(stack, size);
 	context->fake_stack = NULL;
 	context->stack_bottom = stack;
 	context->stack_size = size;

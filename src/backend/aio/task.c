@@ -34,6 +34,9 @@ AioTask    *aio_current_task = NULL;
 static dlist_head pool = DLIST_STATIC_INIT(pool);
 static int	pool_size = 0;
 
+/* idle tasks kept beyond aio.max_tasks, for scopes within scopes */
+#define SPARE_TASKS 16
+
 static void trampoline(void *arg);
 
 static const char *
@@ -150,6 +153,15 @@ AioTaskPut(AioTask *task)
 		set_state(task, AIO_TASK_IDLE);
 	}
 	Assert(task->state == AIO_TASK_IDLE);
+
+	/* aio.max_tasks has been lowered, perhaps */
+	if (unlikely(pool_size > aio_max_tasks + SPARE_TASKS))
+	{
+		AioStackFree(&task->stack);
+		pfree(task);
+		pool_size--;
+		return;
+	}
 	dlist_push_head(&pool, &task->node);
 }
 

@@ -14,7 +14,7 @@
  * keys are inserted in row order, and their pages are read in any order.
  *
  * Suspends:  both, in buffer reads only.
- * Tests:     src/test/aio/sql, bench/multi-index --aged.
+ * Tests:     src/test/aio/sql, bench/multi_index.py.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -231,7 +231,6 @@ fill_policy(AioTablePolicy *policy, ResultRelInfo *rri)
 			continue;
 		p->indexid = RelationGetRelid(index);
 		p->mode = index_mode(index);
-		p->unique = index->rd_index->indisunique && index->rd_index->indimmediate;
 		if (calls_user_code((Node *) info->ii_Expressions, NULL) ||
 			calls_user_code((Node *) info->ii_Predicate, NULL))
 			policy->user_code = true;

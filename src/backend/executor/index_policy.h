@@ -33,7 +33,6 @@ typedef struct AioIndexPolicy
 {
 	Oid			indexid;
 	AioIndexMode mode;
-	bool		unique;			/* immediately enforced, hence in row order */
 } AioIndexPolicy;
 
 typedef struct AioTablePolicy

@@ -33,6 +33,10 @@
  *	 fail CODE			raise an error with this SQLSTATE and all the trimmings
  *	 recurse			call deeper and deeper until the stack depth check fails
  *	 recurse N			use so many kB of stack, checking its depth
+ *	 timeout N			let the statement time out after N milliseconds
+ *	 forget				forget all caches, as when another session changed everything
+ *	 amcache N			use the access method's cache of the table's first index,
+ *						await flag N, and see whether it is still there
  *	 starve, feed		have the system refuse memory, and no longer
  *
  * Copyright (c) 2026, the pgawait authors
@@ -46,6 +50,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "access/genam.h"
+#include "access/nbtree.h"
 #include "access/table.h"
 #include "aio/future.h"
 #include "aio/stats.h"
@@ -61,8 +67,10 @@
 #include "storage/lwlock.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timeout.h"
 #include "utils/wait_event.h"
 
 PG_MODULE_MAGIC;
@@ -299,6 +307,26 @@ starve(void)
 	setrlimit(RLIMIT_AS, &none);
 }
 
+/*
+ * Keep a pointer into rd_amcache across an await, as index access methods do.
+ */
+static void
+use_amcache(const Program *program, int flag_number)
+{
+	FlagFuture	flag = {.future.ops = &flag_ops,.flag = flag_number};
+	Oid			index_oid = linitial_oid(RelationGetIndexList(table_rel));
+	Relation	index = index_open(index_oid, AccessShareLock);
+	int			height = _bt_getrootheight(index);
+	BTMetaPageData before;
+	const BTMetaPageData *cache = index->rd_amcache;
+
+	before = *cache;
+	await_and_note(&flag.future, program);
+	note(program, memcmp(cache, &before, sizeof(before)) == 0 ? "kept" : "lost");
+	note(program, _bt_getrootheight(index) == height ? "same" : "different");
+	index_close(index, AccessShareLock);
+}
+
 static Buffer
 read_page(int blkno)
 {
@@ -391,6 +419,12 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 		raise_error(arg, program);
 	else if (strcmp(word, "recurse") == 0)
 		recurse(*arg != '\0' ? n * 1024L : LONG_MAX, true);
+	else if (strcmp(word, "timeout") == 0)
+		enable_timeout_after(STATEMENT_TIMEOUT, n);
+	else if (strcmp(word, "forget") == 0)
+		InvalidateSystemCaches();
+	else if (strcmp(word, "amcache") == 0)
+		use_amcache(program, n);
 	else if (strcmp(word, "starve") == 0)
 		starve();
 	else if (strcmp(word, "feed") == 0)

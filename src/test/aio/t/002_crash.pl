@@ -80,7 +80,7 @@ foreach my $method (sort keys %methods)
 		}
 		kill('KILL', $victim);
 		IPC::Run::finish($load);
-		$node->poll_query_until('postgres', 'SELECT 1', '1')
+		$node->poll_query_until('postgres', undef, '')
 		  or die 'server does not come back';
 		check_ledger($node, $before, "$log.1", "$method, backend killed");
 		check_table($node, "$method, backend killed");

@@ -11,9 +11,9 @@ SELECT run('spawn 1; spawn 2; set 1', 'log a; await 1; recurse', 'log b');
 SELECT logged();
 -- a task has as much as index inserts ever need, and the body all that it had
 SELECT run('recurse 1000; spawn 1; recurse 1000; spawn 2; recurse 1000; set 1; join; recurse 1000; log done',
-           'recurse 150; log a', 'recurse 150; yield; recurse 150; await 1; recurse 150; log b');
-SELECT run('spawn 1', 'recurse 300');
-SELECT run('spawn 1; spawn 1', 'recurse 150; nest 2; recurse 150; log a', 'yield; recurse 150; log b');
+           'recurse 400; log a', 'recurse 400; yield; recurse 400; await 1; recurse 400; log b');
+SELECT run('spawn 1', 'recurse 600');
+SELECT run('spawn 1; spawn 1', 'recurse 400; nest 2; recurse 400; log a', 'yield; recurse 400; log b');
 -- a limit lower than that of tasks is theirs, too
 SET max_stack_depth = '100kB';
 SELECT run('spawn 1', 'recurse 120');

@@ -29,11 +29,12 @@ SELECT buffers_evicted > 0 AS evicted FROM pg_buffercache_evict_relation('pages'
 SELECT run('spawn 1; spawn 2; spawn 3; fail XX000', 'read 11', 'read 12', 'read 13');
 ROLLBACK TO s;
 SELECT tasks, suspended, reads_in_flight FROM held();
-SELECT count(*) FROM pg_aios;
+SELECT aios_left();
 SELECT run('spawn 1; spawn 2; spawn 3; log done', 'read 11', 'read 12', 'read 13');
 COMMIT;
 
--- scopes within tasks, at each of which somebody waits
+-- scopes within tasks, at each of which somebody waits; all pages are cached
+SELECT count(*) FROM pages;
 BEGIN;
 SAVEPOINT s;
 SELECT run('spawn 1; spawn 1; spawn 4; fail XX000', 'nest 2 2', 'pin 5; nest 3', 'pin 6; await 1', 'nest f1');
@@ -44,14 +45,12 @@ SELECT run('spawn 1; spawn 1; set 1', 'nest 2 2', 'nest 3; log a', 'await 1; log
 SELECT run('spawn 1; log body; set 1', 'nest f1 2; log a', 'log b');
 COMMIT;
 
--- statement_timeout while suspended
-SET statement_timeout = '100ms';
-SELECT run('spawn 1; spawn 2; log body', 'pin 1; latch; unpin 1', 'pin 2; latch; unpin 2');
+-- the statement times out while tasks are suspended, or one blocks
+SELECT run('spawn 1; spawn 2; log body; timeout 10', 'pin 1; latch; unpin 1', 'pin 2; latch; unpin 2');
 SELECT logged();
-SELECT run('spawn 1; spawn 2; log body', 'nest 3; log a', 'pin 2; latch; unpin 2', 'pin 1; latch');
-SELECT run('spawn 1; spawn 2; log body', 'pin 1; latch; unpin 1', 'pin 2; block');
+SELECT run('spawn 1; spawn 2; log body; timeout 10', 'nest 3; log a', 'pin 2; latch; unpin 2', 'pin 1; latch');
+SELECT run('timeout 10; spawn 1; spawn 2; log body', 'pin 1; latch; unpin 1', 'pin 2; block');
 SELECT logged();
-RESET statement_timeout;
 SELECT suspended, reads_in_flight FROM held();
 SELECT * FROM pinned;
 
@@ -77,5 +76,5 @@ BEGIN
         CASE WHEN since.top_memory - before.top_memory < 64 * 1024 THEN 'no' ELSE (since.top_memory - before.top_memory)::text END;
 END $$;
 SELECT * FROM pinned;
-SELECT count(*) FROM pg_aios;
+SELECT aios_left();
 DROP VIEW pinned;

@@ -55,16 +55,19 @@ SELECT error_and_log('spawn 1; spawn 2; fail 54000', 'log a; yield; log b; fail 
 SELECT error_and_log('spawn 1; log body', 'log a; fail XX000');
 SELECT error_and_log('spawn 1; spawn 2; spawn 1', 'log a; yield; log b', 'log c; fail XX000');
 SELECT error_and_log('spawn 1; spawn 2; spawn 1', 'log a; yield; log b', 'log c; fail 23505');
--- and afterwards; tasks spawned later do not go on
+-- and afterwards; until older tasks have ended, younger ones go on
 SELECT error_and_log('spawn 1; spawn 2; spawn 1', 'log a; yield; log b; yield; log c', 'yield; fail XX000');
 SELECT error_and_log('spawn 1; spawn 2; spawn 1', 'log a; yield; log b; yield; log c', 'yield; fail 23505');
 -- the first by spawn order, not by time
 SELECT error_and_log('spawn 1; spawn 2; spawn 3; spawn 4', 'yield; log a', 'yield; yield; yield; fail 23502', 'yield; fail 23503', 'fail 23504');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; fail 23501', 'yield; fail 23502', 'fail 23503');
+-- younger ones' errors do not matter then, nor what these leave behind
+SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; log a', 'yield; fail 23502', 'yield; yield; log c; fail 23503');
+SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; verdict', 'yield; fail 23502', 'yield; yield; lwlock; holdoff; handout; fail 23503');
 -- an error that is not about a row ends the search for an earlier one
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; fail 23501', 'yield; fail 40001', 'fail 23503');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; fail 23501', 'yield; fail 23502', 'fail 40001');
--- ordered tasks
+-- ordered tasks: the younger ones never get their turn
 SELECT error_and_log('spawn ordered 1; spawn ordered 2; spawn ordered 3', 'yield; turn; log a', 'turn; fail 23505', 'turn; log b');
 SELECT error_and_log('spawn ordered 1; spawn ordered 2; spawn ordered 3; set 1', 'await 1; turn; fail 23501', 'turn; fail 23502', 'turn; fail 23503');
 -- tasks that wait for what the failed one would have done
@@ -89,4 +92,4 @@ SELECT error_and_log('pin 4; spawn 1; lwlock; fail 23505', 'yield; verdict; log 
 -- afterwards everything works
 SELECT error_and_log('spawn 1; spawn 1; verdict', 'extension; unextension; verdict; yield; lwlock; unlwlock; verdict');
 SELECT suspended, reads_in_flight FROM held();
-SELECT count(*) FROM pg_aios;
+SELECT aios_left();

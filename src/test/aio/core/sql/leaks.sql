@@ -7,7 +7,6 @@ DECLARE
     before record;
     since record;
     pinned int;
-    aios int;
 BEGIN
     FOR i IN 1..times LOOP
         IF i = times / 2 THEN
@@ -25,9 +24,8 @@ BEGIN
     SELECT * INTO since FROM held();
     SELECT count(*) INTO pinned FROM pg_buffercache
      WHERE relfilenode = pg_relation_filenode('pages') AND pinning_backends > 0;
-    SELECT count(*) INTO aios FROM pg_aios;
-    RETURN format('%s pins, %s handles, %s tasks more, %s bytes more, %s suspended, %s reading',
-                  pinned, aios, since.tasks - before.tasks, since.top_memory - before.top_memory,
+    RETURN format('%s pins, %s AIOs, %s tasks more, %s bytes more, %s suspended, %s reading',
+                  pinned, aios_left(), since.tasks - before.tasks, since.top_memory - before.top_memory,
                   since.suspended, since.reads_in_flight);
 END $$;
 

@@ -116,6 +116,17 @@ BEGIN
     RETURN 'as wanted';
 END $$;
 
+-- How many AIOs are not complete yet, after a while in which they may end.  What
+-- is complete but not yet noticed by its owner does not count.
+CREATE FUNCTION aios_left() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    FOR i IN 1..10000 LOOP
+        EXIT WHEN NOT EXISTS (SELECT FROM pg_aios WHERE state NOT LIKE 'COMPLETED%');
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+    RETURN (SELECT count(*) FROM pg_aios WHERE state NOT LIKE 'COMPLETED%');
+END $$;
+
 -- What a client learns of an error.
 CREATE FUNCTION error_of(command text) RETURNS TABLE (field text, value text)
 LANGUAGE plpgsql AS $$

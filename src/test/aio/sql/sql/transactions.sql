@@ -23,7 +23,7 @@ SELECT insert_each();
 SELECT concurrency();
 SELECT complaints('t');
 SELECT count(*), sum(hashtext(t::text)::bigint) FROM t;
-SELECT count(*) FROM pg_aios;
+SELECT aios_left();
 
 BEGIN;
 INSERT INTO t VALUES (2001, 'x 1', 1), (2002, 'x 2', 2);
