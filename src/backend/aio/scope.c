@@ -330,6 +330,20 @@ any_ready(AioFuture *future)
 }
 
 /*
+ * Is this error about the data of a row, so that inserting the rows one after
+ * the other would have met an earlier row's error first?
+ */
+static bool
+error_is_about_row(const ErrorData *error)
+{
+	int			category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+
+	return category == ERRCODE_DATA_EXCEPTION ||
+		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
+		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+}
+
+/*
  * An error that is not raised any further has left what the transaction's
  * abort would clean up: bring about a state in which tasks can run.
  */
@@ -365,7 +379,7 @@ task_stopped(AioScope *scope, AioTask *task)
 	}
 
 	aio_session_stats_data.tasks_failed++;
-	if (task->id > scope->turn_limit)
+	if (task->id > scope->turn_limit && error_is_about_row(task->error))
 	{
 		/* an earlier one's error is on its way already */
 		FreeErrorData(task->error);
@@ -373,7 +387,7 @@ task_stopped(AioScope *scope, AioTask *task)
 		clean_up_after_error(scope);
 		return;
 	}
-	scope->failed_id = task->id;
+	scope->failed_id = task->id <= scope->turn_limit ? task->id : 0;
 	error = task->error;
 	AioTaskPut(task);
 	ReThrowError(error);
@@ -483,20 +497,6 @@ run_some(AioScope *scope)
  * Interface of task.h
  * ------------------------------------------------------------------------
  */
-
-/*
- * Is this error about the data of a row, so that inserting the rows one after
- * the other would have met an earlier row's error first?
- */
-static bool
-error_is_about_row(const ErrorData *error)
-{
-	int			category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
-
-	return category == ERRCODE_DATA_EXCEPTION ||
-		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
-		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-}
 
 /*
  * An error left the body of a scope, or one of its tasks: find out whether a

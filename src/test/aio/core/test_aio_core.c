@@ -34,9 +34,9 @@
  *	 recurse			call deeper and deeper until the stack depth check fails
  *	 recurse N			use so many kB of stack, checking its depth
  *	 timeout N			let the statement time out after N milliseconds
- *	 forget				forget all caches, as when another session changed everything
- *	 amcache N			use the access method's cache of the table's first index,
- *						await flag N, and see whether it is still there
+ *	 forget				forget all caches, as if everything had changed
+ *	 amcache N			use what is cached for the table's first index, await
+ *						flag N, and see whether it is still there
  *	 starve, feed		have the system refuse memory, and no longer
  *
  * Copyright (c) 2026, the pgawait authors
