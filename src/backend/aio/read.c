@@ -129,6 +129,15 @@ AioReadReap(void)
 #endif
 }
 
+/* Is this one of the pages whose reads the task is meant to await? */
+static inline bool
+is_about(const AioTask *task, Relation rel, ForkNumber forknum)
+{
+	return forknum == MAIN_FORKNUM && rel != NULL &&
+		(task->options.rel == NULL || task->options.rel == rel) &&
+		!RelationUsesLocalBuffers(rel);
+}
+
 /*
  * May the running task await a read of this page, and if not, why not?  Local
  * buffers are never locked, so AioMaySuspend() could not tell that a task is
@@ -137,11 +146,7 @@ AioReadReap(void)
 static AioSuspendVerdict
 may_await(Relation rel, ForkNumber forknum)
 {
-	AioTask    *task = aio_current_task;
-
-	if (forknum != MAIN_FORKNUM || rel == NULL ||
-		RelationUsesLocalBuffers(rel) ||
-		(task->options.rel != NULL && task->options.rel != rel))
+	if (!is_about(aio_current_task, rel, forknum))
 		return AIO_SUSPEND_PINNED_DOWN;
 	return AioMaySuspend();
 }
@@ -168,12 +173,7 @@ AioStartTaskRead(ReadBuffersOperation *operation, Buffer *buffer,
 	AioBatchOpen();
 	if (!StartReadBuffer(operation, buffer, blkno,
 						 flags & ~READ_BUFFERS_SYNCHRONOUSLY))
-	{
-		/* a hit: do not keep a batch open for nothing */
-		if (pgaio_my_backend->num_staged_ios == 0)
-			AioSubmitBatch();
 		return false;
-	}
 	AioBatchConsider();
 	return true;
 }
@@ -234,19 +234,19 @@ AioAwaitOthersRead(ReadBuffersOperation *operation)
 }
 
 /*
- * A page that the task asked for is in memory, pinned and not locked.  Tell
- * the task's creator, who may read on.
+ * A page that the task asked for is in memory and pinned, but not locked by
+ * this read.  Tell the task's creator, who may read on if the task may suspend.
  */
 void
 AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer)
 {
 	AioTask    *task = aio_current_task;
 
-	if (may_await(rel, forknum) != AIO_SUSPEND_OK)
-		return;
-	if (aio_debug_suspend)
+	if (unlikely(aio_debug_suspend) &&
+		may_await(rel, forknum) == AIO_SUSPEND_OK)
 		AioYield();
-	if (task->options.page_hook != NULL && !task->in_page_hook)
+	if (task->options.page_hook != NULL && !task->in_page_hook &&
+		is_about(task, rel, forknum))
 	{
 		task->in_page_hook = true;
 		task->options.page_hook(rel, buffer, task->arg);

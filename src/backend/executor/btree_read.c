@@ -25,6 +25,7 @@
 #include "access/htup_details.h"
 #include "access/itup.h"
 #include "access/nbtree.h"
+#include "aio/future.h"
 #include "index_task.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
@@ -77,7 +78,8 @@ AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg)
 	Page		page = BufferGetPage(buffer);
 	BlockNumber sibling = P_NONE;
 
-	if (likely(!will_split(page, arg)))
+	if (likely(!will_split(page, arg)) ||
+		AioMaySuspend() != AIO_SUSPEND_OK)
 		return;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);

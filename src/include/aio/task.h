@@ -30,7 +30,10 @@ typedef struct AioTask AioTask;
 typedef void (*AioScopeBody) (AioScope *scope, void *arg);
 typedef void (*AioTaskBody) (void *arg);
 
-/* A page of the relation that the task works on has arrived in memory. */
+/*
+ * A page of the relation that the task works on is in memory, and pinned.
+ * Whether other locks are held is AioMaySuspend()'s to tell.
+ */
 typedef void (*AioPageHook) (Relation rel, Buffer buffer, void *arg);
 
 /* What a task is allowed to do, and what its creator wants to be told. */
@@ -39,7 +42,7 @@ typedef struct AioTaskOptions
 	/* reads of this relation's main fork may suspend; NULL means any */
 	Relation	rel;
 
-	/* called for each page of rel that the task reads, pinned, not locked */
+	/* called for each page of rel's main fork that the task has pinned */
 	AioPageHook page_hook;
 
 	/* task completes in spawn order among the ordered tasks of its scope */

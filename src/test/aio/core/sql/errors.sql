@@ -65,6 +65,7 @@ SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; fail 23501', 'y
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; log a', 'yield; fail 23502', 'yield; yield; log c; fail 23503');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; verdict', 'yield; fail 23502', 'yield; yield; lwlock; holdoff; handout; fail 23503');
 -- an error that is not about a row ends the search for an earlier one
+SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; yield; log a', 'yield; fail 23502', 'yield; yield; fail 40001');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; fail 23501', 'yield; fail 40001', 'fail 23503');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; fail 23501', 'yield; fail 23502', 'fail 40001');
 -- ordered tasks: the younger ones never get their turn

@@ -39,3 +39,9 @@ SELECT tasks FROM held();
 SELECT length(run(repeat('spawn 1;', 500) || 'set 1', 'read 1; yield; log a'));
 SELECT tasks <= current_setting('aio.max_tasks')::int + 1 AS enough FROM held();
 DROP FUNCTION many_scopes;
+-- stacks that will not be needed again are given back
+SELECT tasks > 20 AS many FROM held();
+SET aio.max_tasks = 4;
+SELECT length(run(repeat('spawn 1;', 200), 'yield; log a'));
+SELECT tasks <= 20 AS few FROM held();
+RESET aio.max_tasks;
