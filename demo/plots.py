@@ -131,14 +131,13 @@ def draw_over_time(pyplot, new, results):
 
 def rate_over_time(loads, width):
     """Rows per second in intervals of `width`, over the loads put end to end."""
-    # COPY counts a batch of rows when it has read them and inserts them afterwards, so those that it had counted
-    # before are in when the number changes.
+    # COPY counts rows when a batch of them is in, so only where the number changes does a sample tell how far it is.
     points, before = [(0.0, 0)], (0.0, 0)
     for load in loads:
         seen = 0
         for at, rows, _ in load.samples:
             if rows > seen and at < load.seconds:
-                points.append((before[0] + at, before[1] + seen))
+                points.append((before[0] + at, before[1] + rows))
                 seen = rows
         before = (before[0] + load.seconds, before[1] + load.rows)
         points.append(before)

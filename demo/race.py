@@ -19,7 +19,7 @@ SAMPLE_S = 0.05
 SLICES_MIN, SLICES_MAX = 2, 4
 METHODS = ("sync", "worker", "io_uring")
 
-# The background writer has to keep up on both sides: else the loads mostly measure their own writes of dirty pages.
+# The background writer is as eager as it can be: a load that finds only dirty pages to reuse waits for its own writes.
 # The process limits are low because each process's fair share of a small buffer pool bounds what it may pin.
 SETTINGS = {
     "debug_io_direct": "data", "autovacuum": "off", "checkpoint_timeout": "1d", "max_wal_size": "8GB",
@@ -41,6 +41,7 @@ class Load:
     rows: int
     seconds: float
     reads: int
+    writes: int                     # of dirty pages whose buffers it needed
     disk_reads_in_flight: float     # as the block device counts them; None where it cannot be asked
     tasks: dict
     samples: list
@@ -58,6 +59,9 @@ class Result:
 
     def reads(self, side):
         return sum(load.reads for load in self.loads[side])
+
+    def writes(self, side):
+        return sum(load.writes for load in self.loads[side])
 
     def rows_per_s(self, side):
         return sum(load.rows for load in self.loads[side]) / self.seconds(side)
@@ -135,9 +139,9 @@ def race_method(cluster, new, method, slices, budget_s, progress):
             with observer:
                 timed = measure.timed(sessions[side], new.copy_sql(file), device, task_stats=True)
             result.loads[side].append(Load(
-                rows=new.slice_rows, seconds=timed["seconds"], reads=timed["backend"]["reads"],
-                disk_reads_in_flight=timed["device"].get("read_depth_avg"), tasks=timed["tasks"],
-                samples=observer.samples))
+                rows=new.slice_rows, seconds=timed["seconds"], samples=observer.samples, tasks=timed["tasks"],
+                reads=timed["backend"]["reads"], writes=timed["backend"]["writes"],
+                disk_reads_in_flight=timed["device"].get("read_depth_avg")))
             progress.update(f"{result.rows_per_s(side):,.0f} rows/s {side}")
         done = turn + 1
         if done >= SLICES_MIN and (time.monotonic() - began) * (done + 1) / done > budget_s:

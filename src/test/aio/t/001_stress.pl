@@ -28,7 +28,7 @@ foreach my $method (sort keys %methods)
 		# this is about inserts that are awaited
 		my ($suspended, $parallel) = split /\|/, $node->safe_psql(
 			'postgres', qq{
-			COPY load (words) FROM '@{[ $node->basedir ]}/rows';
+			COPY load (words) FROM '@{[ rows_file() ]}';
 			INSERT INTO ledger VALUES (5, 300);
 			SELECT tasks_suspended > 100, max_reads_in_flight > 4 FROM aio_session_stats()});
 		is($suspended, 't', "$method: tasks are suspended");
@@ -39,9 +39,7 @@ foreach my $method (sort keys %methods)
 		check_table($node, $method);
 
 		# also where nothing is awaited for long, in any order
-		my $shuffled = $node->safe_psql('postgres',
-			q{SELECT count(*) FROM pg_settings WHERE name = 'aio.debug_suspend'});
-		if ($shuffled)
+		if (can_shuffle($node))
 		{
 			local $ENV{PGOPTIONS} = '-c aio.debug_suspend=on';
 

@@ -26,8 +26,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(create_loaded_node io_methods pgbench_command
-  check_table check_log start_after_kill);
+our @EXPORT = qw(can_shuffle create_loaded_node io_methods pgbench_command
+  check_table check_log rows_file start_after_kill);
 
 # The asynchronous I/O methods, each with the reason why it cannot be used
 # here, or undef.
@@ -65,13 +65,15 @@ sub direct_io_works
 	return $works;
 }
 
-# Create and start a server, with the table and some rows.
+# Create and start a server, with the table and some rows.  'conf' adds to its
+# configuration, other options are those of init().
 sub create_loaded_node
 {
-	my ($name, $io_method) = @_;
+	my ($name, $io_method, %options) = @_;
+	my $conf = delete $options{conf} // '';
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init;
+	$node->init(%options);
 	$node->append_conf(
 		'postgresql.conf', qq(
 io_method = $io_method
@@ -85,6 +87,7 @@ log_min_messages = warning
 ));
 	$node->append_conf('postgresql.conf', 'debug_io_direct = data')
 	  if direct_io_works();
+	$node->append_conf('postgresql.conf', $conf);
 	$node->start;
 	$node->safe_psql(
 		'postgres', q{
@@ -118,12 +121,30 @@ log_min_messages = warning
 	});
 	# input for COPY, whose other columns get random values
 	$node->safe_psql('postgres',
-			q{COPY (SELECT * FROM rows(300)) TO '} . $node->basedir . q{/rows'});
+		"COPY (SELECT * FROM rows(300)) TO '" . rows_file() . q{'});
+	write_scripts();
+	return $node;
+}
 
+# Input for COPY into the table's column words.
+sub rows_file
+{
+	return "$PostgreSQL::Test::Utils::tmp_check/rows";
+}
+
+sub script_file
+{
+	my ($number) = @_;
+	return "$PostgreSQL::Test::Utils::tmp_check/script$number.sql";
+}
+
+# Write the scripts for pgbench.
+sub write_scripts
+{
 	my @scripts = (
 		# 0: what matters most
 		qq{BEGIN;
-		COPY load (words) FROM '@{[ $node->basedir ]}/rows';
+		COPY load (words) FROM '@{[ rows_file() ]}';
 		INSERT INTO ledger VALUES (0, 300);
 		COMMIT;},
 		# 1
@@ -152,11 +173,9 @@ log_min_messages = warning
 		INSERT INTO ledger SELECT 4, count(*) FROM kept WHERE changed = 0;});
 	for my $i (0 .. $#scripts)
 	{
-		PostgreSQL::Test::Utils::append_to_file(
-			$node->basedir . "/script$i.sql",
-			$scripts[$i]);
+		unlink(script_file($i));
+		append_to_file(script_file($i), $scripts[$i]);
 	}
-	return $node;
 }
 
 # The command line of pgbench; extra arguments are passed on to it.
@@ -165,7 +184,7 @@ sub pgbench_command
 	my ($node, @arguments) = @_;
 	return (
 		'pgbench', '--no-vacuum', '--client' => 4, '--jobs' => 1,
-		(map { ('--file' => $node->basedir . "/script$_.sql\@" . ($_ == 0 ? 3 : 1)) } 0 .. 4),
+		(map { ('--file' => script_file($_) . '@' . ($_ == 0 ? 3 : 1)) } 0 .. 4),
 		@arguments,
 		'--host' => $node->host, '--port' => $node->port, 'postgres');
 }
@@ -184,6 +203,14 @@ sub start_after_kill
 		usleep(100_000);
 	}
 	die 'server does not start after its postmaster was killed';
+}
+
+# Can tasks be made to suspend wherever that is permitted?
+sub can_shuffle
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres',
+		q{SELECT count(*) FROM pg_settings WHERE name = 'aio.debug_suspend'});
 }
 
 # Table, indexes and ledger agree, and nothing is held.
