@@ -4,7 +4,6 @@ import html
 import time
 
 import inputs
-import prepare
 import race
 import report
 
