@@ -7,6 +7,13 @@
  * the callee's duty, exchanges the stack pointer and returns on the other
  * stack.  There is no system call in it; swapcontext(), which saves the
  * signal mask by one, is the fallback for processors without code here.
+ *
+ * Most functions that are run on another stack return without ever having
+ * been left.  For them there is AioContextCall(): the function is called on
+ * the other stack, below the frames of a context that waits for such calls.
+ * Every return then has its call, and the processor, which predicts returns,
+ * is right about all of them.  A switch there and back costs three mistakes.
+ *
  * Floating point control words are not saved: nothing in a backend changes
  * them between two awaits.
  *
@@ -32,8 +39,7 @@ static AioContext *switching_from;
 #endif
 
 #ifndef AIO_CONTEXT_UCONTEXT
-/* assembly below; the arguments are pointers to saved stack pointers */
-extern void aio_context_jump(void **from, void **to);
+/* first instruction of a new context */
 extern void aio_context_start(void);
 #endif
 
@@ -64,6 +70,37 @@ __asm__(
 		"	ret\n"
 		"	.cfi_endproc\n"
 		".size aio_context_jump, .-aio_context_jump\n"
+
+/* as above until the switch, and again after body(arg) has said whither */
+		".p2align 4\n"
+		".hidden aio_context_call\n"
+		".globl aio_context_call\n"
+		".type aio_context_call, @function\n"
+		"aio_context_call:\n"
+		"	.cfi_startproc\n"
+		"	pushq	%rbp\n"
+		"	pushq	%rbx\n"
+		"	pushq	%r12\n"
+		"	pushq	%r13\n"
+		"	pushq	%r14\n"
+		"	pushq	%r15\n"
+		"	movq	%rsp, (%rdi)\n"
+		"	.cfi_undefined rip\n"
+		"	movq	%rsi, %rsp\n"
+		"	andq	$-16, %rsp\n"
+		"	movq	%rcx, %rdi\n"
+		"	xorl	%ebp, %ebp\n"
+		"	callq	*%rdx\n"
+		"	movq	(%rax), %rsp\n"
+		"	popq	%r15\n"
+		"	popq	%r14\n"
+		"	popq	%r13\n"
+		"	popq	%r12\n"
+		"	popq	%rbx\n"
+		"	popq	%rbp\n"
+		"	ret\n"
+		"	.cfi_endproc\n"
+		".size aio_context_call, .-aio_context_call\n"
 
 /* first instruction on a new stack: r12 = argument, r13 = entry */
 		".p2align 4\n"
@@ -140,6 +177,48 @@ __asm__(
 		"	ret\n"
 		"	.cfi_endproc\n"
 		".size aio_context_jump, .-aio_context_jump\n"
+
+/* as above until the switch, and again after body(arg) has said whither */
+		".p2align 4\n"
+		".hidden aio_context_call\n"
+		".globl aio_context_call\n"
+		".type aio_context_call, %function\n"
+		"aio_context_call:\n"
+		"	.cfi_startproc\n"
+		"	sub	sp, sp, #160\n"
+		"	stp	x19, x20, [sp, #0]\n"
+		"	stp	x21, x22, [sp, #16]\n"
+		"	stp	x23, x24, [sp, #32]\n"
+		"	stp	x25, x26, [sp, #48]\n"
+		"	stp	x27, x28, [sp, #64]\n"
+		"	stp	x29, x30, [sp, #80]\n"
+		"	stp	d8, d9, [sp, #96]\n"
+		"	stp	d10, d11, [sp, #112]\n"
+		"	stp	d12, d13, [sp, #128]\n"
+		"	stp	d14, d15, [sp, #144]\n"
+		"	mov	x9, sp\n"
+		"	str	x9, [x0]\n"
+		"	.cfi_undefined x30\n"
+		"	mov	sp, x1\n"
+		"	mov	x0, x3\n"
+		"	mov	x29, xzr\n"
+		"	blr	x2\n"
+		"	ldr	x9, [x0]\n"
+		"	mov	sp, x9\n"
+		"	ldp	x19, x20, [sp, #0]\n"
+		"	ldp	x21, x22, [sp, #16]\n"
+		"	ldp	x23, x24, [sp, #32]\n"
+		"	ldp	x25, x26, [sp, #48]\n"
+		"	ldp	x27, x28, [sp, #64]\n"
+		"	ldp	x29, x30, [sp, #80]\n"
+		"	ldp	d8, d9, [sp, #96]\n"
+		"	ldp	d10, d11, [sp, #112]\n"
+		"	ldp	d12, d13, [sp, #128]\n"
+		"	ldp	d14, d15, [sp, #144]\n"
+		"	add	sp, sp, #160\n"
+		"	ret\n"
+		"	.cfi_endproc\n"
+		".size aio_context_call, .-aio_context_call\n"
 
 /* first instruction on a new stack: x19 = argument, x20 = entry */
 		".p2align 4\n"
@@ -232,10 +311,9 @@ AioContextInit(AioContext *context, char *stack, size_t size,
 #endif
 }
 
-/*
- * Leave the running flow, to be continued later by a switch to 'from', and
- * continue the flow 'to'.
- */
+#ifdef AIO_CONTEXT_GENERIC
+
+/* The functions that context.h has inline elsewhere; see there. */
 void
 AioContextSwitch(AioContext *from, AioContext *to)
 {
@@ -253,6 +331,17 @@ AioContextSwitch(AioContext *from, AioContext *to)
 	AioContextEntered(from);
 }
 
+void
+AioContextCall(AioContext *from, AioContext *server,
+			   AioContextBody body, void *arg)
+{
+	server->body = body;
+	server->arg = arg;
+	AioContextSwitch(from, server);
+}
+
+#endif							/* AIO_CONTEXT_GENERIC */
+
 /*
  * Arrival on a stack.  'self' is the context that was switched to.
  */
@@ -264,4 +353,24 @@ AioContextEntered(AioContext *self)
 									&switching_from->stack_bottom,
 									&switching_from->stack_size);
 #endif
+}
+
+/*
+ * Leave the running flow for 'to', and from now on serve the calls that
+ * AioContextCall() makes of 'server'.  The caller's frame stays as it is: it
+ * may be jumped to, and may then serve again.
+ */
+void
+AioContextServe(AioContext *server, AioContext *to)
+{
+	for (;;)
+	{
+		AioContextSwitch(server, to);
+#ifdef AIO_CONTEXT_GENERIC
+		to = server->body(server->arg);
+#else
+		/* calls are made below this frame, which nobody ever continues */
+		pg_unreachable();
+#endif
+	}
 }

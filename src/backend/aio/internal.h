@@ -21,6 +21,7 @@
 #include "utils/elog.h"
 #include "utils/palloc.h"
 #include "utils/resowner.h"
+#include "utils/wait_event.h"
 
 /*
  * What PostgreSQL keeps in globals per flow of control.  Saved and restored
@@ -38,7 +39,7 @@ typedef struct AioFlow
 } AioFlow;
 
 /*
- * A task's life.  AioTaskSetState() asserts the edges.
+ * A task's life.  task.c asserts the edges.
  *
  * IDLE -> RUNNING			spawned
  * RUNNING -> SUSPENDED		awaits a future that is not complete
@@ -62,7 +63,6 @@ struct AioTask
 	AioTaskState state;
 	bool		failed;			/* ended by an error */
 	bool		no_suspend;		/* AioTaskForbidSuspend() was called */
-	bool		in_page_hook;
 
 	/* in the pool, or in its scope's list of suspended or dropped tasks */
 	dlist_node	node;
@@ -77,7 +77,9 @@ struct AioTask
 	ErrorData  *error;			/* if failed; in the scope's memory context */
 
 	AioFlow		flow;			/* its globals while it does not run */
-	AioContext	context;		/* where to continue it */
+	AioContext	suspended_at;	/* where to continue it */
+	AioContext	idle;			/* serves calls: see context.h */
+	sigjmp_buf	handler;		/* of its outermost frame */
 	AioContext *resumer;		/* whom to return to when it stops running */
 	AioStack	stack;
 
@@ -112,15 +114,37 @@ struct AioScope
 	int			nest_level;
 };
 
-/* innermost scope of the running flow */
-extern AioScope *aio_current_scope;
-
-extern bool aio_debug_suspend;
 extern int	aio_max_tasks;
 
+/* Note the running flow's globals. */
+static inline void
+AioFlowSave(AioFlow *flow)
+{
+	flow->exception_stack = PG_exception_stack;
+	flow->error_context = error_context_stack;
+	flow->memory_context = CurrentMemoryContext;
+	flow->resource_owner = CurrentResourceOwner;
+	flow->scope = aio_current_scope;
+	flow->stack_limit.base = *aio_stack_base;
+	flow->stack_limit.depth_max_bytes = *aio_stack_depth_max_bytes;
+	flow->wait_event = *(volatile uint32 *) my_wait_event_info;
+}
+
+/* Make another flow's globals current. */
+static inline void
+AioFlowRestore(const AioFlow *flow)
+{
+	PG_exception_stack = flow->exception_stack;
+	error_context_stack = flow->error_context;
+	CurrentMemoryContext = flow->memory_context;
+	CurrentResourceOwner = flow->resource_owner;
+	aio_current_scope = flow->scope;
+	*aio_stack_base = flow->stack_limit.base;
+	*aio_stack_depth_max_bytes = flow->stack_limit.depth_max_bytes;
+	*(volatile uint32 *) my_wait_event_info = flow->wait_event;
+}
+
 /* task.c */
-extern void AioFlowSave(AioFlow *flow);
-extern void AioFlowRestore(const AioFlow *flow);
 extern AioTask *AioTaskGet(void);
 extern void AioTaskPut(AioTask *task);
 extern void AioTaskStart(AioTask *task);

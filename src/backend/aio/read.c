@@ -3,19 +3,17 @@
  * read.c
  *	  Buffer reads of tasks: started asynchronously, awaited as futures.
  *
- * Two seams in bufmgr.c lead here.  ReadBuffer_common() starts its read
- * without the hint that it waits for it at once, and awaits it before
- * WaitReadBuffers() collects the result and raises errors.  And
- * AsyncReadBuffers(), which takes the backend's one AIO handle and may then
- * wait for somebody else's read of the same page, awaits that read before it
- * takes the handle.
+ * Two seams in bufmgr.c lead here.  AsyncReadBuffers(), which is reached only
+ * if a page is not in memory, asks AioTaskReadFlags() how to read it.  And
+ * ReadBuffer_common() awaits the read before WaitReadBuffers() collects the
+ * result and raises errors.  A page that is in memory costs nothing.
  *
  * Only reads of the main fork of the relation that the task is about suspend
  * it.  What else happens in it (a free space map page, a catalog look-up on a
  * cache miss, fetching a toasted key) blocks, because the code around it was
  * written for a process that does one thing at a time.
  *
- * Suspends:  AioAwaitTaskRead(), AioAwaitOthersRead(), AioPageArrived().
+ * Suspends:  AioTaskReadFlags(), AioAwaitTaskRead(), AioPageArrived().
  * Tests:     src/test/aio.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -152,67 +150,15 @@ may_await(Relation rel, ForkNumber forknum)
 }
 
 /*
- * StartReadBuffer() for a task: asynchronous if the task may suspend.
- * Arguments and result are those of StartReadBuffer().
- */
-bool
-AioStartTaskRead(ReadBuffersOperation *operation, Buffer *buffer,
-				 BlockNumber blkno, int flags)
-{
-	AioSuspendVerdict verdict = may_await(operation->rel, operation->forknum);
-
-	if (verdict != AIO_SUSPEND_OK)
-	{
-		bool		result = StartReadBuffer(operation, buffer, blkno, flags);
-
-		if (result)
-			aio_session_stats_data.blocked[verdict]++;
-		return result;
-	}
-
-	AioBatchOpen();
-	if (!StartReadBuffer(operation, buffer, blkno,
-						 flags & ~READ_BUFFERS_SYNCHRONOUSLY))
-		return false;
-	AioBatchConsider();
-	return true;
-}
-
-/*
- * Await the read that AioStartTaskRead() began.  On return it may be
- * incomplete: WaitReadBuffers() then waits.
- */
-void
-AioAwaitTaskRead(ReadBuffersOperation *operation)
-{
-	AioReadFuture read;
-
-	/* none with io_method=sync, where WaitReadBuffers() does the reading */
-	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0 ||
-		!pgaio_wref_valid(&operation->io_wref))
-		return;
-
-	AioReadFutureInit(&read, &operation->io_wref);
-	AioStatsReadStarted();
-	AioAwait(&read.future);
-	AioStatsReadEnded();
-}
-
-/*
  * If somebody (a sibling task or another backend) is reading the page that
- * this operation wants to read, await that.  No AIO handle is handed out yet,
- * so here is the last point where the task can suspend for it.
+ * this operation wants to read, await that.
  */
-void
-AioAwaitOthersRead(ReadBuffersOperation *operation)
+static void
+await_others_read(ReadBuffersOperation *operation)
 {
 	Buffer		buffer = operation->buffers[operation->nblocks_done];
-	BufferDesc *hdr;
+	BufferDesc *hdr = GetBufferDescriptor(buffer - 1);
 
-	if (may_await(operation->rel, operation->forknum) != AIO_SUSPEND_OK)
-		return;
-
-	hdr = GetBufferDescriptor(buffer - 1);
 	while (pg_atomic_read_u32(&hdr->state) & BM_IO_IN_PROGRESS)
 	{
 		AioReadFuture read;
@@ -234,6 +180,55 @@ AioAwaitOthersRead(ReadBuffersOperation *operation)
 }
 
 /*
+ * A task is about to read pages that are not in memory: returns the
+ * operation's flags, without the hint that it waits for the read at once if
+ * it can await it.
+ *
+ * Called before the backend's one AIO handle is taken, and so is the last
+ * point where the task can suspend for somebody else's read of the page.
+ */
+int
+AioTaskReadFlags(ReadBuffersOperation *operation)
+{
+	AioSuspendVerdict verdict;
+
+	/* WaitReadBuffers() is reading already */
+	if (io_method == IOMETHOD_SYNC)
+		return operation->flags;
+
+	verdict = may_await(operation->rel, operation->forknum);
+	if (verdict != AIO_SUSPEND_OK)
+		aio_session_stats_data.blocked[verdict]++;
+	else
+	{
+		await_others_read(operation);
+		AioBatchOpen();
+		operation->flags &= ~READ_BUFFERS_SYNCHRONOUSLY;
+	}
+	return operation->flags;
+}
+
+/*
+ * Await the read of a single page that has begun.  On return it may be
+ * incomplete: WaitReadBuffers() then waits.
+ */
+void
+AioAwaitTaskRead(ReadBuffersOperation *operation)
+{
+	AioReadFuture read;
+
+	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0 ||
+		!pgaio_wref_valid(&operation->io_wref))
+		return;
+
+	AioBatchConsider();
+	AioReadFutureInit(&read, &operation->io_wref);
+	AioStatsReadStarted();
+	AioAwait(&read.future);
+	AioStatsReadEnded();
+}
+
+/*
  * A page that the task asked for is in memory and pinned, but not locked by
  * this read.  Tell the task's creator, who may read on if the task may suspend.
  */
@@ -241,15 +236,15 @@ void
 AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer)
 {
 	AioTask    *task = aio_current_task;
+	AioPageHook hook = task->options.page_hook;
 
 	if (unlikely(aio_debug_suspend) &&
 		may_await(rel, forknum) == AIO_SUSPEND_OK)
 		AioYield();
-	if (task->options.page_hook != NULL && !task->in_page_hook &&
-		is_about(task, rel, forknum))
-	{
-		task->in_page_hook = true;
-		task->options.page_hook(rel, buffer, task->arg);
-		task->in_page_hook = false;
-	}
+	if (hook == NULL || rel == NULL || forknum != MAIN_FORKNUM ||
+		(rel != task->options.rel && task->options.rel != NULL))
+		return;
+	task->options.page_hook = NULL;
+	hook(rel, buffer, task->arg);
+	task->options.page_hook = hook;
 }

@@ -40,8 +40,10 @@
 
 AioScope   *aio_current_scope = NULL;
 
-/* developer option: suspend at each permitted read, resume in random order */
+#ifdef USE_ASSERT_CHECKING
+/* aio.debug_suspend */
 bool		aio_debug_suspend = false;
+#endif
 
 /* aio.max_tasks */
 int			aio_max_tasks = 64;
@@ -359,24 +361,12 @@ clean_up_after_error(AioScope *scope)
 }
 
 /*
- * A task stopped running: book its end, or that it is suspended.  Raises the
- * task's error if it failed.
+ * A task failed: raise its error, unless an earlier one's is on its way.
  */
 static void
-task_stopped(AioScope *scope, AioTask *task)
+task_failed(AioScope *scope, AioTask *task)
 {
 	ErrorData  *error;
-
-	if (task->state == AIO_TASK_SUSPENDED)
-		return;
-
-	if (task->options.ordered)
-		dlist_delete(&task->order_node);
-	if (!task->failed)
-	{
-		AioTaskPut(task);
-		return;
-	}
 
 	aio_session_stats_data.tasks_failed++;
 	if (task->id > scope->turn_limit && error_is_about_row(task->error))
@@ -391,6 +381,20 @@ task_stopped(AioScope *scope, AioTask *task)
 	error = task->error;
 	AioTaskPut(task);
 	ReThrowError(error);
+}
+
+/*
+ * A task has ended.  Raises its error if it failed.
+ */
+static inline void
+task_ended(AioScope *scope, AioTask *task)
+{
+	if (task->options.ordered)
+		dlist_delete(&task->order_node);
+	if (unlikely(task->failed))
+		task_failed(scope, task);
+	else
+		AioTaskPut(task);
 }
 
 /*
@@ -419,7 +423,7 @@ run_ready(AioScope *scope)
 			dlist_delete(&task->node);
 			scope->nsuspended--;
 			AioStatsSuspended(-1);
-			task_stopped(scope, task);
+			task_ended(scope, task);
 		}
 	}
 	return resumed;
@@ -603,23 +607,20 @@ AioScopeArg(AioScopeBody body)
 }
 
 /*
- * Spawn a task that runs body(copy of arg).  The task starts at once; when
- * AioSpawn() returns it has ended or is suspended.  If the scope has as many
- * suspended tasks as AioTaskLimit() allows, one of them ends first.  Where no
- * stack can be had, body runs on the caller's stack, and blocks.
+ * Begin to spawn a task: returns memory for its argument, AIO_TASK_ARG_MAX
+ * bytes aligned like an int64, which lives as long as the task.  The caller
+ * fills it in and calls AioSpawnPrepared(), raising and spawning nothing in
+ * between.
  *
- * arg_size is at most AIO_TASK_ARG_MAX bytes.  Returns the task's number in
- * spawn order.  Raises the errors of tasks, of this one or of older ones.
+ * If the scope has as many suspended tasks as AioTaskLimit() allows, one of
+ * them ends first.  Raises the errors of older tasks.
  */
-uint64
-AioSpawn(AioScope *scope, const AioTaskOptions *options,
-		 AioTaskBody body, const void *arg, size_t arg_size)
+void *
+AioSpawnPrepare(AioScope *scope)
 {
 	AioTask    *task;
-	uint64		id;
 
 	Assert(aio_current_scope == scope);
-	Assert(arg_size <= AIO_TASK_ARG_MAX);
 
 	if (unlikely(scope->nsuspended > 0))
 	{
@@ -629,29 +630,55 @@ AioSpawn(AioScope *scope, const AioTaskOptions *options,
 			run_some(scope);
 	}
 
-	id = ++scope->last_id;
-	aio_session_stats_data.tasks++;
 	task = AioTaskGet();
 	if (unlikely(task == NULL))
 	{
-		int64		copy[AIO_TASK_ARG_MAX / sizeof(int64)];
-
-		/* without a task of its own it cannot await its turn */
-		if (options->ordered)
-			AioScopeJoin(scope);
-		memcpy(copy, arg, arg_size);
-		body(copy);
-		return id;
+		/* a task without a stack: AioSpawnPrepared() lends it the caller's */
+		task = MemoryContextAllocZero(scope->memory_context, sizeof(AioTask));
 	}
+	return task->arg;
+}
 
+static uint64
+run_without_stack(AioScope *scope, AioTask *task)
+{
+	uint64		id = task->id;
+
+	/* it cannot await its turn */
+	if (task->options.ordered)
+		AioScopeJoin(scope);
+	task->body(task->arg);
+	pfree(task);
+	return id;
+}
+
+/*
+ * Spawn a task that runs body(arg), arg being what AioSpawnPrepare() returned
+ * last.  The task starts at once; on return it has ended or is suspended.
+ * Where no stack can be had, body runs on the caller's stack, and blocks.
+ *
+ * Returns the task's number in spawn order.  Raises the errors of tasks, of
+ * this one or of older ones.
+ */
+uint64
+AioSpawnPrepared(AioScope *scope, const AioTaskOptions *options,
+				 AioTaskBody body, void *arg)
+{
+	AioTask    *task = (AioTask *) ((char *) arg - offsetof(AioTask, arg));
+	uint64		id = ++scope->last_id;
+
+	Assert(aio_current_scope == scope);
+
+	aio_session_stats_data.tasks++;
 	task->scope = scope;
 	task->id = id;
 	task->options = *options;
 	task->body = body;
+	if (unlikely(task->stack.mapping == NULL))
+		return run_without_stack(scope, task);
+
 	task->failed = false;
 	task->no_suspend = false;
-	task->in_page_hook = false;
-	memcpy(task->arg, arg, arg_size);
 	if (options->ordered)
 		dlist_push_tail(&scope->ordered, &task->order_node);
 
@@ -665,8 +692,24 @@ AioSpawn(AioScope *scope, const AioTaskOptions *options,
 		aio_session_stats_data.tasks_suspended++;
 	}
 	else
-		task_stopped(scope, task);
+		task_ended(scope, task);
 	return id;
+}
+
+/*
+ * Both of the above, for an argument of arg_size bytes that is to be copied.
+ */
+uint64
+AioSpawn(AioScope *scope, const AioTaskOptions *options,
+		 AioTaskBody body, const void *arg, size_t arg_size)
+{
+	void	   *copy;
+
+	Assert(arg_size <= AIO_TASK_ARG_MAX);
+
+	copy = AioSpawnPrepare(scope);
+	memcpy(copy, arg, arg_size);
+	return AioSpawnPrepared(scope, options, body, copy);
 }
 
 /*

@@ -38,14 +38,15 @@ typedef struct AioStack
 extern bool AioStackAllocate(AioStack *stack);
 extern void AioStackFree(AioStack *stack);
 
-/* tails/stack_depth.c: what check_stack_depth() measures against */
+/* what check_stack_depth() measures against */
 typedef struct AioStackLimit
 {
 	char	   *base;
 	ssize_t		depth_max_bytes;
 } AioStackLimit;
 
-extern void AioStackLimitGet(AioStackLimit *limit);
-extern void AioStackLimitSet(const AioStackLimit *limit);
+/* tails/stack_depth.c: where it keeps that */
+extern char **const aio_stack_base;
+extern ssize_t *const aio_stack_depth_max_bytes;
 
 #endif							/* AIO_STACK_H */

@@ -3,9 +3,9 @@
  * task.c
  *	  Tasks: functions that run on stacks of their own and can stop midway.
  *
- * A task's stack outlives the task: the trampoline below runs one function
- * after the other, so that spawning costs a switch and no set-up.  Tasks are
- * pooled per backend, last used first.
+ * A task's stack outlives the task: its outermost frame stays, catches errors
+ * and serves one call after the other, so that spawning costs a call and no
+ * set-up.  Tasks are pooled per backend, last used first.
  *
  * Owner:     the pool owns tasks; a scope (scope.c) borrows them.
  * Suspends:  AioTaskSuspend() only.
@@ -37,76 +37,29 @@ static int	pool_size = 0;
 /* idle tasks kept beyond aio.max_tasks, for scopes within scopes */
 #define SPARE_TASKS 16
 
-static void trampoline(void *arg);
+static AioContext *run_body(void *arg);
+static void outermost(void *arg);
 
-static const char *
-state_name(AioTaskState state)
+/* Go from one state to another, along an edge that internal.h knows. */
+static inline void
+set_state(AioTask *task, AioTaskState from, AioTaskState to)
 {
-	switch (state)
-	{
-		case AIO_TASK_IDLE:
-			return "idle";
-		case AIO_TASK_RUNNING:
-			return "running";
-		case AIO_TASK_SUSPENDED:
-			return "suspended";
-		case AIO_TASK_DROPPED:
-			return "dropped";
-	}
-	return "unknown";
-}
-
-static void
-set_state(AioTask *task, AioTaskState to)
-{
-	AioTaskState from = task->state;
-	bool		legal = false;
-
-	switch (to)
-	{
-		case AIO_TASK_IDLE:
-			legal = from == AIO_TASK_RUNNING || from == AIO_TASK_DROPPED;
-			break;
-		case AIO_TASK_RUNNING:
-			legal = from == AIO_TASK_IDLE || from == AIO_TASK_SUSPENDED;
-			break;
-		case AIO_TASK_SUSPENDED:
-			legal = from == AIO_TASK_RUNNING;
-			break;
-		case AIO_TASK_DROPPED:
-			legal = from == AIO_TASK_SUSPENDED;
-			break;
-	}
-	if (!legal)
-		elog(PANIC, "task cannot go from state %s to %s",
-			 state_name(from), state_name(to));
+	Assert(task->state == from);
 	task->state = to;
 }
 
-/* Note the running flow's globals. */
-void
-AioFlowSave(AioFlow *flow)
+/*
+ * Let a new or dropped task's stack begin at its top, ready to serve calls.
+ */
+static void
+make_stack(AioTask *task)
 {
-	flow->exception_stack = PG_exception_stack;
-	flow->error_context = error_context_stack;
-	flow->memory_context = CurrentMemoryContext;
-	flow->resource_owner = CurrentResourceOwner;
-	flow->scope = aio_current_scope;
-	AioStackLimitGet(&flow->stack_limit);
-	flow->wait_event = *(volatile uint32 *) my_wait_event_info;
-}
+	AioContext	here;
 
-/* Make another flow's globals current. */
-void
-AioFlowRestore(const AioFlow *flow)
-{
-	PG_exception_stack = flow->exception_stack;
-	error_context_stack = flow->error_context;
-	CurrentMemoryContext = flow->memory_context;
-	CurrentResourceOwner = flow->resource_owner;
-	aio_current_scope = flow->scope;
-	AioStackLimitSet(&flow->stack_limit);
-	*(volatile uint32 *) my_wait_event_info = flow->wait_event;
+	AioContextInit(&task->idle, task->stack.low, AIO_STACK_BYTES,
+				   outermost, task);
+	task->resumer = &here;
+	AioContextSwitch(&here, &task->idle);
 }
 
 /*
@@ -131,8 +84,7 @@ AioTaskGet(void)
 		return NULL;
 	}
 	task->state = AIO_TASK_IDLE;
-	AioContextInit(&task->context, task->stack.low, AIO_STACK_BYTES,
-				   trampoline, task);
+	make_stack(task);
 	pool_size++;
 	return task;
 }
@@ -146,11 +98,10 @@ AioTaskPut(AioTask *task)
 {
 	Assert(task != aio_current_task);
 
-	if (task->state == AIO_TASK_DROPPED)
+	if (unlikely(task->state == AIO_TASK_DROPPED))
 	{
-		AioContextInit(&task->context, task->stack.low, AIO_STACK_BYTES,
-					   trampoline, task);
-		set_state(task, AIO_TASK_IDLE);
+		make_stack(task);
+		set_state(task, AIO_TASK_DROPPED, AIO_TASK_IDLE);
 	}
 	Assert(task->state == AIO_TASK_IDLE);
 
@@ -173,56 +124,64 @@ AioTaskPoolSize(void)
 }
 
 /*
- * Run a task's function until it ends or the task suspends.  On return the
- * state is IDLE (see task->failed) or SUSPENDED.
+ * Run the function of a task that the caller has filled in, until it ends or
+ * the task suspends.  On return the state is IDLE (see task->failed) or
+ * SUSPENDED.  Raises nothing.
  *
- * May not be called by the task itself.  Raises nothing.
+ * The task inherits the scope's memory context, resource owner and error
+ * context, as those of the caller may be gone when the task is resumed.
  */
-static void
-switch_to(AioTask *task)
+void
+AioTaskStart(AioTask *task)
 {
+	AioScope   *scope = task->scope;
+	AioTask    *me = aio_current_task;
 	AioFlow		mine;
 	AioContext	here;
-	AioTask    *me = aio_current_task;
 
 	AioFlowSave(&mine);
+	PG_exception_stack = &task->handler;
+	error_context_stack = scope->error_context;
+	CurrentMemoryContext = scope->memory_context;
+	CurrentResourceOwner = scope->owner;
+	*aio_stack_base = task->stack.low + AIO_STACK_BYTES;
+	*aio_stack_depth_max_bytes =
+		Min(mine.stack_limit.depth_max_bytes,
+			AIO_STACK_BYTES - AIO_STACK_SLOP_BYTES);
+
 	task->resumer = &here;
 	aio_current_task = task;
-	set_state(task, AIO_TASK_RUNNING);
-	AioFlowRestore(&task->flow);
+	set_state(task, AIO_TASK_IDLE, AIO_TASK_RUNNING);
 
-	AioContextSwitch(&here, &task->context);
+	AioContextCall(&here, &task->idle, run_body, task);
 
 	aio_current_task = me;
 	AioFlowRestore(&mine);
 }
 
 /*
- * Start the function of a task that the caller has filled in.  It inherits
- * the scope's memory context, resource owner and error context, as those of
- * the caller may be gone when the task is resumed.
+ * Continue a suspended task, until it ends or suspends again.
+ *
+ * May not be called by the task itself.  Raises nothing.
  */
-void
-AioTaskStart(AioTask *task)
-{
-	AioFlowSave(&task->flow);
-	task->flow.error_context = task->scope->error_context;
-	task->flow.memory_context = task->scope->memory_context;
-	task->flow.resource_owner = task->scope->owner;
-	task->flow.stack_limit.base = task->stack.low + AIO_STACK_BYTES;
-	task->flow.stack_limit.depth_max_bytes =
-		Min(task->flow.stack_limit.depth_max_bytes,
-			AIO_STACK_BYTES - AIO_STACK_SLOP_BYTES);
-	switch_to(task);
-}
-
-/* Continue a suspended task. */
 void
 AioTaskResume(AioTask *task)
 {
-	Assert(task->state == AIO_TASK_SUSPENDED);
+	AioTask    *me = aio_current_task;
+	AioFlow		mine;
+	AioContext	here;
+
 	task->awaits = NULL;
-	switch_to(task);
+	AioFlowSave(&mine);
+	task->resumer = &here;
+	aio_current_task = task;
+	set_state(task, AIO_TASK_SUSPENDED, AIO_TASK_RUNNING);
+	AioFlowRestore(&task->flow);
+
+	AioContextSwitch(&here, &task->suspended_at);
+
+	aio_current_task = me;
+	AioFlowRestore(&mine);
 }
 
 /*
@@ -243,9 +202,9 @@ AioTaskSuspend(AioFuture *future)
 	Assert(AioMaySuspend() == AIO_SUSPEND_OK);
 
 	task->awaits = future;
-	set_state(task, AIO_TASK_SUSPENDED);
+	set_state(task, AIO_TASK_RUNNING, AIO_TASK_SUSPENDED);
 	AioFlowSave(&task->flow);
-	AioContextSwitch(&task->context, task->resumer);
+	AioContextSwitch(&task->suspended_at, task->resumer);
 
 	/* what is not switched must be as it was */
 	Assert(aio_current_task == task);
@@ -262,23 +221,32 @@ AioTaskSuspend(AioFuture *future)
 void
 AioTaskDrop(AioTask *task)
 {
-	set_state(task, AIO_TASK_DROPPED);
+	set_state(task, AIO_TASK_SUSPENDED, AIO_TASK_DROPPED);
+}
+
+/* AioContextBody: run what the task is given. */
+static AioContext *
+run_body(void *arg)
+{
+	AioTask    *task = arg;
+
+	task->body(task->arg);
+	set_state(task, AIO_TASK_RUNNING, AIO_TASK_IDLE);
+	return task->resumer;
 }
 
 /*
- * The outermost function on a task's stack: run what the task is given, over
- * and over.  The jump buffer is set once, as this frame never goes away; so
- * everything that must survive a jump lives in the task.
+ * The outermost function on a task's stack.  Its frame never goes away, so
+ * the jump buffer is set once.
  */
 static void
-trampoline(void *arg)
+outermost(void *arg)
 {
 	AioTask    *const task = arg;
-	sigjmp_buf	handler;
 
-	AioContextEntered(&task->context);
+	AioContextEntered(&task->idle);
 
-	if (sigsetjmp(handler, 0) != 0)
+	if (sigsetjmp(task->handler, 0) != 0)
 	{
 		/* the function raised an error: keep it as data */
 		PG_exception_stack = NULL;
@@ -287,15 +255,7 @@ trampoline(void *arg)
 		task->error = CopyErrorData();
 		FlushErrorState();
 		task->failed = true;
-		set_state(task, AIO_TASK_IDLE);
-		AioContextSwitch(&task->context, task->resumer);
+		set_state(task, AIO_TASK_RUNNING, AIO_TASK_IDLE);
 	}
-
-	for (;;)
-	{
-		PG_exception_stack = &handler;
-		task->body(task->arg);
-		set_state(task, AIO_TASK_IDLE);
-		AioContextSwitch(&task->context, task->resumer);
-	}
+	AioContextServe(&task->idle, task->resumer);
 }

@@ -52,43 +52,62 @@ tuple_bytes(AioIndexTask *task)
 	return task->tuple_bytes;
 }
 
+/*
+ * Is this a page on which hardly any free space is left?  Reads nothing but
+ * the page header.
+ */
+static inline bool
+nearly_full(Page page)
+{
+	PageHeader	header = (PageHeader) page;
+
+	return (int) header->pd_upper - (int) header->pd_lower < NEARLY_FULL_BYTES;
+}
+
 /* Is this a leaf that has no room for the tuple and has a right sibling? */
 static bool
 will_split(Page page, AioIndexTask *task)
 {
 	BTPageOpaque opaque;
-	Size		free_bytes;
 
-	if (PageIsNew(page))
+	if (!nearly_full(page) || PageIsNew(page))
 		return false;
 	opaque = BTPageGetOpaque(page);
 	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) || P_RIGHTMOST(opaque))
 		return false;
-	free_bytes = PageGetFreeSpace(page);
-	return free_bytes < NEARLY_FULL_BYTES && free_bytes < tuple_bytes(task);
+	return PageGetFreeSpace(page) < tuple_bytes(task);
 }
 
 /*
- * AioPageHook of btree tasks: if the page looks as if it would be split, read
- * its right sibling.  The first look is without a lock, hence only a hint.
+ * If the page looks as if it would be split, read its right sibling.  The
+ * first look is without a lock, hence only a hint.
  */
-void
-AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg)
+static pg_noinline void
+watch_closely(Relation rel, Buffer buffer, AioIndexTask *task)
 {
 	Page		page = BufferGetPage(buffer);
 	BlockNumber sibling = P_NONE;
 
-	if (likely(!will_split(page, arg)) ||
-		AioMaySuspend() != AIO_SUSPEND_OK)
+	if (!will_split(page, task) || AioMaySuspend() != AIO_SUSPEND_OK)
 		return;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	if (will_split(page, arg))
+	if (will_split(page, task))
 		sibling = BTPageGetOpaque(page)->btpo_next;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
 	if (sibling != P_NONE)
 		ReleaseBuffer(ReadBuffer(rel, sibling));
+}
+
+/*
+ * AioPageHook of btree tasks.
+ */
+void
+AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg)
+{
+	if (unlikely(nearly_full(BufferGetPage(buffer))))
+		watch_closely(rel, buffer, arg);
 }
 
 /*

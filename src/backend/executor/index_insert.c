@@ -19,7 +19,9 @@
  * - The error raised is that of the first row that fails (scope.c).
  *
  * Which indexes take part is index_policy.c's decision.  Temporary tables do
- * not: their pages are never locked.
+ * not: their pages are never locked.  And as a task costs some per cent of an
+ * insert whose pages are in memory, a table does without tasks while all that
+ * this backend inserted into its indexes lately found them there.
  *
  * Tests: src/test/aio.
  *
@@ -33,6 +35,7 @@
 #include "aio/task.h"
 #include "catalog/catalog.h"
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "index_task.h"
 #include "storage/aio.h"
 #include "utils/memutils.h"
@@ -41,10 +44,19 @@
 /* aio.await_index_inserts */
 bool		aio_await_index_inserts = true;
 
+/*
+ * A table does without tasks once the entries of so many rows, one after the
+ * other, needed no read.  Then the next read is waited for, and tasks are back:
+ * once in so many rows that is less, on any device, than they would cost.
+ */
+#define ROWS_WITHOUT_READS_MAX	10000
+
 /* rows whose index entries are inserted in one scope */
 typedef struct InsertBatch
 {
 	AioScope   *scope;
+	AioTablePolicy *policy;
+	uint64		policy_generation;
 
 	/* arguments of ExecInsertIndexTuples() */
 	ResultRelInfo *rri;
@@ -68,14 +80,19 @@ typedef struct InsertBatch
 StaticAssertDecl(sizeof(AioIndexTask) <= AIO_TASK_ARG_MAX,
 				 "an index insert fits into a task's argument");
 
-/* Could tasks help to insert so many rows? */
-static bool
-worthwhile(ResultRelInfo *rri, int nrows)
+/*
+ * Could tasks help to insert so many rows, if anything has to be read?
+ * Returns how, or NULL if not.
+ */
+static AioTablePolicy *
+find_policy(ResultRelInfo *rri, int nrows)
 {
+	AioTablePolicy *policy;
+
 	if (!aio_await_index_inserts || io_method == IOMETHOD_SYNC ||
 		rri->ri_NumIndices * nrows < 2 ||
 		!AioScopeAllowed() || AioTaskLimit() < 2)
-		return false;
+		return NULL;
 
 	/*
 	 * Nothing locks a temporary table's pages, so nothing would tell when a
@@ -84,9 +101,34 @@ worthwhile(ResultRelInfo *rri, int nrows)
 	 */
 	if (RelationUsesLocalBuffers(rri->ri_RelationDesc) ||
 		IsCatalogRelation(rri->ri_RelationDesc))
-		return false;
+		return NULL;
 
-	return !AioGetTablePolicy(rri)->user_code;
+	policy = AioGetTablePolicy(rri);
+	return policy->user_code ? NULL : policy;
+}
+
+/* Have the indexes been in memory for so long that nothing will be read? */
+static bool
+in_memory(const AioTablePolicy *policy)
+{
+	return policy->rows_without_reads >= ROWS_WITHOUT_READS_MAX &&
+		!aio_debug_suspend;
+}
+
+/*
+ * Rows were inserted under a policy: note whether there was anything to read,
+ * given its generation and the number of reads before.
+ */
+static void
+note_reads(AioTablePolicy *policy, uint64 generation, int nrows,
+		   int64 reads_before)
+{
+	if (generation != aio_policy_generation)
+		return;
+	if (pgBufferUsage.shared_blks_read != reads_before)
+		policy->rows_without_reads = 0;
+	else if (policy->rows_without_reads < ROWS_WITHOUT_READS_MAX)
+		policy->rows_without_reads += nrows;
 }
 
 /*
@@ -121,28 +163,37 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 bool update, bool noDupErr, bool *specConflict,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
+	AioTablePolicy *policy = find_policy(rri, 1);
+	uint64		generation = aio_policy_generation;
+	int64		reads_before = pgBufferUsage.shared_blks_read;
 	List	   *recheck = NIL;
 	InsertBatch batch;
 
-	if (!worthwhile(rri, 1))
-		return ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
-									 specConflict, arbiterIndexes,
-									 onlySummarizing);
-
-	batch.rri = rri;
-	batch.slots = &slot;
-	batch.estate = estate;
-	batch.update = update;
-	batch.noDupErr = noDupErr;
-	batch.specConflict = specConflict;
-	batch.arbiterIndexes = arbiterIndexes;
-	batch.onlySummarizing = onlySummarizing;
-	batch.nslots = 1;
-	batch.rechecks = &recheck;
-	batch.cur_lineno = NULL;
-	batch.linenos = NULL;
-	batch.serial_task = 0;
-	AioScopeRun(insert_rows, &batch);
+	if (policy == NULL || in_memory(policy))
+		recheck = ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
+										specConflict, arbiterIndexes,
+										onlySummarizing);
+	else
+	{
+		batch.policy = policy;
+		batch.policy_generation = generation;
+		batch.rri = rri;
+		batch.slots = &slot;
+		batch.estate = estate;
+		batch.update = update;
+		batch.noDupErr = noDupErr;
+		batch.specConflict = specConflict;
+		batch.arbiterIndexes = arbiterIndexes;
+		batch.onlySummarizing = onlySummarizing;
+		batch.nslots = 1;
+		batch.rechecks = &recheck;
+		batch.cur_lineno = NULL;
+		batch.linenos = NULL;
+		batch.serial_task = 0;
+		AioScopeRun(insert_rows, &batch);
+	}
+	if (policy != NULL)
+		note_reads(policy, generation, 1, reads_before);
 	return recheck;
 }
 
@@ -158,11 +209,20 @@ List	  **
 AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 					EState *estate, uint64 *cur_lineno, const uint64 *linenos)
 {
+	AioTablePolicy *policy;
+	uint64		generation;
+	int64		reads_before = pgBufferUsage.shared_blks_read;
 	InsertBatch batch = {0};
 
-	if (rri->ri_NumIndices == 0 || nslots < 2 || !worthwhile(rri, nslots))
+	if (rri->ri_NumIndices == 0 || nslots < 2)
 		return NULL;
+	policy = find_policy(rri, nslots);
+	if (policy == NULL || in_memory(policy))
+		return NULL;
+	generation = aio_policy_generation;
 
+	batch.policy = policy;
+	batch.policy_generation = generation;
 	batch.rri = rri;
 	batch.slots = slots;
 	batch.estate = estate;
@@ -172,6 +232,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	batch.cur_lineno = cur_lineno;
 	batch.linenos = linenos;
 	AioScopeRun(insert_rows, &batch);
+	note_reads(policy, generation, nslots, reads_before);
 	return batch.rechecks;
 }
 
@@ -245,95 +306,128 @@ find_index(InsertBatch *batch, IndexInfo *info)
 }
 
 /*
- * In place of index_insert(), with its arguments: start the insert.
+ * Insert an entry on the backend's own stack.
+ */
+static bool
+insert_inline(InsertBatch *batch, Relation index, Datum *values, bool *isnull,
+			  ItemPointer tid, Relation heap, IndexUniqueCheck check_unique,
+			  bool unchanged, IndexInfo *info)
+{
+	/* it may wait for transactions, or report a duplicate */
+	if (check_unique != UNIQUE_CHECK_NO || info->ii_ExclusionOps != NULL)
+		AioScopeJoin(batch->scope);
+	return index_insert(index, values, isnull, tid, heap, check_unique,
+						unchanged, info);
+}
+
+/*
+ * Have a lane of an AIO_INDEX_LANES index, waiting for one if need be.
+ */
+static struct AioIndexLane *
+get_lane(InsertBatch *batch, Relation index, IndexInfo *info)
+{
+	uint64		wait_for;
+	struct AioIndexLane *lane = AioAcquireLane(info, &wait_for);
+
+	if (lane == NULL)
+	{
+		AioScopeJoinTask(batch->scope, wait_for);
+		lane = AioAcquireLane(info, &wait_for);
+	}
+	if (lane == NULL)
+		elog(ERROR, "index \"%s\" has no free lane",
+			 RelationGetRelationName(index));
+	return lane;
+}
+
+/*
+ * In place of index_insert(), with its arguments, while a scope is open: start
+ * the insert.
  *
  * Returns what index_insert() returns if the caller needs it, that is unless
  * it would be true.  Pass-by-reference values must stay where they are until
  * the scope ends.
  */
 bool
-AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
-			   ItemPointer tid, Relation heapRelation,
-			   IndexUniqueCheck checkUnique, bool indexUnchanged,
-			   IndexInfo *indexInfo)
+AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
+					  ItemPointer tid, Relation heapRelation,
+					  IndexUniqueCheck checkUnique, bool indexUnchanged,
+					  IndexInfo *indexInfo)
 {
 	InsertBatch *batch = AioScopeArg(insert_rows);
-	const AioIndexPolicy *policy;
+	AioIndexMode mode;
 	AioTaskOptions options;
-	AioIndexTask task;
+	AioIndexTask *task;
+	struct AioIndexLane *lane = NULL;
 	uint64		task_id;
 	bool		exclusion = indexInfo->ii_ExclusionOps != NULL;
+	bool		result_wanted = exclusion || checkUnique == UNIQUE_CHECK_PARTIAL;
 	bool		result = true;
 	int			position = batch ? find_index(batch, indexInfo) : -1;
 
-	if (position < 0)
+	if (unlikely(position < 0))
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,
 							checkUnique, indexUnchanged, indexInfo);
 
-	policy = &AioGetTablePolicy(batch->rri)->indexes[position];
-
-	if (policy->mode == AIO_INDEX_INLINE)
+	if (unlikely(batch->policy_generation != aio_policy_generation))
 	{
-		/* it may wait for transactions, or report a duplicate */
-		if (checkUnique != UNIQUE_CHECK_NO || exclusion)
-			AioScopeJoin(batch->scope);
-		return index_insert(indexRelation, values, isnull, tid, heapRelation,
-							checkUnique, indexUnchanged, indexInfo);
+		batch->policy = AioGetTablePolicy(batch->rri);
+		batch->policy_generation = aio_policy_generation;
+	}
+	mode = batch->policy->indexes[position].mode;
+	switch (mode)
+	{
+		case AIO_INDEX_INLINE:
+			return insert_inline(batch, indexRelation, values, isnull, tid,
+								 heapRelation, checkUnique, indexUnchanged,
+								 indexInfo);
+		case AIO_INDEX_SERIAL:
+			AioScopeJoinTask(batch->scope, batch->serial_task);
+			break;
+		case AIO_INDEX_LANES:
+			lane = get_lane(batch, indexRelation, indexInfo);
+			break;
+		case AIO_INDEX_BTREE:
+		case AIO_INDEX_HASH:
+		case AIO_INDEX_CONCURRENT:
+			break;
 	}
 
-	task.index = indexRelation;
-	task.heap = heapRelation;
-	task.info = indexInfo;
-	task.lane = NULL;
-	task.mode = policy->mode;
-	task.check_unique = checkUnique;
-	task.unchanged = indexUnchanged;
-	task.ordered = checkUnique == UNIQUE_CHECK_YES;
-	task.tid = *tid;
-	task.result = NULL;
-	task.cur_lineno = batch->cur_lineno;
-	task.lineno = batch->cur_lineno ? batch->linenos[batch->row] : 0;
-	task.tuple_bytes = 0;
-	task.natts = indexInfo->ii_NumIndexAttrs;
-	memcpy(task.values, values, sizeof(Datum) * task.natts);
-	memcpy(task.isnull, isnull, sizeof(bool) * task.natts);
-
-	if (checkUnique == UNIQUE_CHECK_PARTIAL || exclusion)
-		task.result = &result;
-
-	if (task.mode == AIO_INDEX_SERIAL)
-		AioScopeJoinTask(batch->scope, batch->serial_task);
-	else if (task.mode == AIO_INDEX_LANES)
+	task = AioSpawnPrepare(batch->scope);
+	task->index = indexRelation;
+	task->heap = heapRelation;
+	task->info = lane ? AioLaneInfo(lane) : indexInfo;
+	task->lane = lane;
+	task->mode = mode;
+	task->check_unique = checkUnique;
+	task->unchanged = indexUnchanged;
+	task->ordered = checkUnique == UNIQUE_CHECK_YES;
+	task->tid = *tid;
+	task->result = result_wanted ? &result : NULL;
+	task->cur_lineno = batch->cur_lineno;
+	task->lineno = batch->cur_lineno ? batch->linenos[batch->row] : 0;
+	task->tuple_bytes = 0;
+	task->natts = indexInfo->ii_NumIndexAttrs;
+	for (int i = 0; i < task->natts; i++)
 	{
-		uint64		wait_for;
-
-		task.lane = AioAcquireLane(indexInfo, &wait_for);
-		if (task.lane == NULL)
-		{
-			AioScopeJoinTask(batch->scope, wait_for);
-			task.lane = AioAcquireLane(indexInfo, &wait_for);
-		}
-		if (task.lane == NULL)
-			elog(ERROR, "index \"%s\" has no free lane",
-				 RelationGetRelationName(indexRelation));
-		task.info = AioLaneInfo(task.lane);
+		task->values[i] = values[i];
+		task->isnull[i] = isnull[i];
 	}
 
 	options.rel = indexRelation;
-	options.page_hook = task.mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
-	options.ordered = task.ordered;
-	task_id = AioSpawn(batch->scope, &options, insert_entry, &task,
-					   AioIndexTaskSize(&task));
+	options.page_hook = mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
+	options.ordered = task->ordered;
+	task_id = AioSpawnPrepared(batch->scope, &options, insert_entry, task);
 
-	if (task.mode == AIO_INDEX_SERIAL)
+	if (mode == AIO_INDEX_SERIAL)
 		batch->serial_task = task_id;
-	else if (task.lane != NULL)
-		AioLaneSetTask(task.lane, task_id);
+	else if (lane != NULL)
+		AioLaneSetTask(lane, task_id);
 
 	/* the caller goes on to check the constraint, on its own stack */
 	if (exclusion)
 		AioScopeJoin(batch->scope);
-	else if (task.result != NULL)
+	else if (result_wanted)
 		AioScopeJoinTask(batch->scope, task_id);
 
 	/* a task that reported something has moved it */

@@ -43,19 +43,34 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+uint64		aio_policy_generation = 0;
+
 static HTAB *policies = NULL;
 static MemoryContext policy_context = NULL;
 
 /* the answer given last, as loads ask about one table again and again */
-static const AioTablePolicy *last_policy = NULL;
+static AioTablePolicy *last_policy = NULL;
 
 /* set by invalidation, which must not free what a caller still looks at */
 static bool policies_stale = false;
 
+/* policies kept at most; of dropped tables, some are never asked for again */
+#define POLICIES_MAX 1000
+
 static void
 relcache_changed(Datum arg, Oid relid)
 {
-	policies_stale = true;
+	AioTablePolicy *policy;
+
+	if (!OidIsValid(relid))
+		policies_stale = true;
+	else if (policies != NULL)
+	{
+		/* an index's own definition never changes */
+		policy = hash_search(policies, &relid, HASH_FIND, NULL);
+		if (policy != NULL)
+			policy->stale = true;
+	}
 }
 
 static void
@@ -79,6 +94,7 @@ init_policies(void)
 	}
 	last_policy = NULL;
 	policies = NULL;
+	aio_policy_generation++;
 	MemoryContextReset(policy_context);
 	policies_stale = false;
 
@@ -237,11 +253,11 @@ fill_policy(AioTablePolicy *policy, ResultRelInfo *rri)
 	}
 }
 
-/* Is the policy still about these indexes? */
+/* Is the policy up to date, and about these indexes? */
 static bool
 policy_fits(const AioTablePolicy *policy, ResultRelInfo *rri)
 {
-	if (policy->nindexes != rri->ri_NumIndices)
+	if (policy->stale || policy->nindexes != rri->ri_NumIndices)
 		return false;
 	for (int i = 0; i < policy->nindexes; i++)
 	{
@@ -255,10 +271,10 @@ policy_fits(const AioTablePolicy *policy, ResultRelInfo *rri)
 }
 
 /*
- * The policy for a result relation whose indexes are open.  Valid until the
- * next call.  May look up catalogs, and so raise.
+ * The policy for a result relation whose indexes are open.  Valid while
+ * aio_policy_generation stays as it is.  May look up catalogs, and so raise.
  */
-const AioTablePolicy *
+AioTablePolicy *
 AioGetTablePolicy(ResultRelInfo *rri)
 {
 	Oid			relid = RelationGetRelid(rri->ri_RelationDesc);
@@ -269,13 +285,15 @@ AioGetTablePolicy(ResultRelInfo *rri)
 			   last_policy->relid == relid && policy_fits(last_policy, rri)))
 		return last_policy;
 
-	if (policies == NULL || policies_stale)
+	if (policies == NULL || policies_stale ||
+		hash_get_num_entries(policies) >= POLICIES_MAX)
 		init_policies();
 
 	last_policy = NULL;
 	policy = hash_search(policies, &relid, HASH_FIND, &found);
 	if (policy != NULL && !policy_fits(policy, rri))
 	{
+		aio_policy_generation++;
 		pfree(policy->indexes);
 		hash_search(policies, &relid, HASH_REMOVE, NULL);
 		policy = NULL;
@@ -290,6 +308,8 @@ AioGetTablePolicy(ResultRelInfo *rri)
 		policy->nindexes = fresh.nindexes;
 		policy->user_code = fresh.user_code;
 		policy->indexes = fresh.indexes;
+		policy->stale = false;
+		policy->rows_without_reads = 0;
 	}
 	last_policy = policy;
 	return policy;

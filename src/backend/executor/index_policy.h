@@ -39,11 +39,16 @@ typedef struct AioTablePolicy
 {
 	Oid			relid;			/* hash key */
 	int			nindexes;
+	bool		stale;			/* something may have changed */
 	bool		user_code;		/* some predicate or expression calls user
 								 * code */
+	int			rows_without_reads; /* inserted since anything was read */
 	AioIndexPolicy *indexes;	/* in the order of ri_IndexRelationDescs */
 } AioTablePolicy;
 
-extern const AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
+/* changes whenever policies may have been freed */
+extern uint64 aio_policy_generation;
+
+extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
 
 #endif							/* AIO_INDEX_POLICY_H */

@@ -37,12 +37,8 @@ typedef struct AioIndexTask
 	Size		tuple_bytes;	/* space that the index tuple takes, or 0 */
 	int			natts;
 	bool		isnull[INDEX_MAX_KEYS];
-	Datum		values[INDEX_MAX_KEYS]; /* last: only natts are copied */
+	Datum		values[INDEX_MAX_KEYS];
 } AioIndexTask;
-
-/* bytes of an AioIndexTask that are in use */
-#define AioIndexTaskSize(task) \
-	(offsetof(AioIndexTask, values) + sizeof(Datum) * (task)->natts)
 
 /* btree_read.c, hash_read.c: bring in what the insert will need */
 extern void AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg);

@@ -22,9 +22,10 @@ extern List *AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
 extern List **AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots,
 								  int nslots, EState *estate,
 								  uint64 *cur_lineno, const uint64 *linenos);
-extern bool AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
-						   ItemPointer tid, Relation heapRelation,
-						   IndexUniqueCheck checkUnique, bool indexUnchanged,
-						   IndexInfo *indexInfo);
+extern bool AioIndexInsertInScope(Relation indexRelation, Datum *values,
+								  bool *isnull, ItemPointer tid,
+								  Relation heapRelation,
+								  IndexUniqueCheck checkUnique,
+								  bool indexUnchanged, IndexInfo *indexInfo);
 
 #endif							/* AIO_INDEX_INSERT_H */

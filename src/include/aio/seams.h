@@ -26,24 +26,21 @@ extern PGDLLIMPORT bool aio_batch_open;
 extern PGDLLIMPORT int aio_sibling_locks;
 
 extern void AioInitialize(void);
-extern bool AioStartTaskRead(ReadBuffersOperation *operation, Buffer *buffer,
-							 BlockNumber blkno, int flags);
+extern int	AioTaskReadFlags(ReadBuffersOperation *operation);
 extern void AioAwaitTaskRead(ReadBuffersOperation *operation);
-extern void AioAwaitOthersRead(ReadBuffersOperation *operation);
 extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
 extern void AioSubmitBatch(void);
 extern void AioQuiesce(void);
 extern void AioRetireAmCache(Relation rel);
 extern char *AioUringSetupHint(int err, char *hint);
 
-/* ReadBuffer_common(): begin a single block's read */
-static inline bool
-AioStartReadBuffer(ReadBuffersOperation *operation, Buffer *buffer,
-				   BlockNumber blkno, int flags)
+/* AsyncReadBuffers(): how to read pages that are not in memory */
+static inline int
+AioReadFlags(ReadBuffersOperation *operation)
 {
 	if (likely(aio_current_task == NULL))
-		return StartReadBuffer(operation, buffer, blkno, flags);
-	return AioStartTaskRead(operation, buffer, blkno, flags);
+		return operation->flags;
+	return AioTaskReadFlags(operation);
 }
 
 /* ReadBuffer_common(): before it waits for that read */
@@ -62,12 +59,19 @@ AioReadDone(Relation rel, ForkNumber forknum, Buffer buffer)
 		AioPageArrived(rel, forknum, buffer);
 }
 
-/* AsyncReadBuffers(): before it takes an AIO handle and may wait with it */
-static inline void
-AioAwaitBuffer(ReadBuffersOperation *operation)
+/* ExecInsertIndexTuples(): insert an entry, perhaps in a task */
+static inline bool
+AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
+			   ItemPointer tid, Relation heapRelation,
+			   IndexUniqueCheck checkUnique, bool indexUnchanged,
+			   IndexInfo *indexInfo)
 {
-	if (unlikely(aio_current_task != NULL))
-		AioAwaitOthersRead(operation);
+	if (aio_current_scope == NULL)
+		return index_insert(indexRelation, values, isnull, tid, heapRelation,
+							checkUnique, indexUnchanged, indexInfo);
+	return AioIndexInsertInScope(indexRelation, values, isnull, tid,
+								 heapRelation, checkUnique, indexUnchanged,
+								 indexInfo);
 }
 
 /* wherever this process is about to wait for another one */

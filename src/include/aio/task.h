@@ -21,7 +21,7 @@
 typedef struct AioScope AioScope;
 typedef struct AioTask AioTask;
 
-/* bytes of argument that AioSpawn() copies for a task */
+/* bytes of argument that a task keeps */
 #define AIO_TASK_ARG_MAX	512
 
 /* upper limit of aio.max_tasks, and so of stacks per backend and scope */
@@ -42,20 +42,37 @@ typedef struct AioTaskOptions
 	/* reads of this relation's main fork may suspend; NULL means any */
 	Relation	rel;
 
-	/* called for each page of rel's main fork that the task has pinned */
+	/*
+	 * Called for each page of rel's main fork that the task has pinned, but
+	 * not for those that the hook itself asks for.
+	 */
 	AioPageHook page_hook;
 
 	/* task completes in spawn order among the ordered tasks of its scope */
 	bool		ordered;
 } AioTaskOptions;
 
+/* the task that runs, or NULL on the backend's own stack */
 extern PGDLLIMPORT AioTask *aio_current_task;
+
+/* innermost scope of the running flow, or NULL */
+extern PGDLLIMPORT AioScope *aio_current_scope;
+
+/* developer option: suspend at each permitted read, resume in random order */
+#ifdef USE_ASSERT_CHECKING
+extern PGDLLIMPORT bool aio_debug_suspend;
+#else
+#define aio_debug_suspend false
+#endif
 
 extern bool AioScopeAllowed(void);
 extern void AioScopeRun(AioScopeBody body, void *arg);
 extern void *AioScopeArg(AioScopeBody body);
 extern uint64 AioSpawn(AioScope *scope, const AioTaskOptions *options,
 					   AioTaskBody body, const void *arg, size_t arg_size);
+extern void *AioSpawnPrepare(AioScope *scope);
+extern uint64 AioSpawnPrepared(AioScope *scope, const AioTaskOptions *options,
+							   AioTaskBody body, void *arg);
 extern void AioScopeJoin(AioScope *scope);
 extern void AioScopeJoinTask(AioScope *scope, uint64 task_id);
 extern bool AioTaskIsFirstInOrder(void);

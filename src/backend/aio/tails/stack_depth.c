@@ -10,18 +10,5 @@
  */
 #include "../stack.h"
 
-/* What check_stack_depth() measures against now. */
-void
-AioStackLimitGet(AioStackLimit *limit)
-{
-	limit->base = stack_base_ptr;
-	limit->depth_max_bytes = max_stack_depth_bytes;
-}
-
-/* Make check_stack_depth() measure against this. */
-void
-AioStackLimitSet(const AioStackLimit *limit)
-{
-	stack_base_ptr = limit->base;
-	max_stack_depth_bytes = limit->depth_max_bytes;
-}
+char	  **const aio_stack_base = &stack_base_ptr;
+ssize_t    *const aio_stack_depth_max_bytes = &max_stack_depth_bytes;

@@ -11,9 +11,9 @@ read_one(void)
 static bool
 AsyncReadBuffers(Operation *operation)
 {
-	int n = 0;
+	int *blocks = operation->blocks;
+	int flags = operation->flags;
+	int n = operation->done;
 
-	if (n == 0)
-		pgstat_prepare_report_checksum_failure(operation->dboid);
-	return true;
+	return flags + n > 0;
 }

@@ -3,7 +3,7 @@ read_one(void)
 {
 	int buf;
 
-	if (AioStartReadBuffer(&op, &buf, block, flags)) {
+	if (StartReadBuffer(&op, &buf, block, flags)) {
 		AioAwaitRead(&op);
 		WaitReadBuffers(&op);
 	}
@@ -14,11 +14,9 @@ read_one(void)
 static bool
 AsyncReadBuffers(Operation *operation)
 {
-	int n = 0;
+	int *blocks = operation->blocks;
+	int flags = AioReadFlags(operation);
+	int n = operation->done;
 
-	if (n == 0) {
-		AioAwaitBuffer(operation);
-		pgstat_prepare_report_checksum_failure(operation->dboid);
-	}
-	return true;
+	return flags + n > 0;
 }

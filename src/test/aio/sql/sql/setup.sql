@@ -87,9 +87,9 @@ END $$;
 -- read again.
 CREATE FUNCTION forget_indexes(tab regclass) RETURNS void
 LANGUAGE sql AS $$
-    SELECT count(pg_buffercache_evict_relation(i.indexrelid))
-      FROM pg_partition_tree(tab) p JOIN pg_index i ON i.indrelid = p.relid
-     WHERE p.isleaf
+    SELECT count(pg_buffercache_evict_relation(indexrelid))
+      FROM pg_index
+     WHERE indrelid = tab OR indrelid IN (SELECT relid FROM pg_partition_tree(tab) WHERE isleaf)
 $$;
 
 -- Was there as much concurrency since the last call as the mode that the test
