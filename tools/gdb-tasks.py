@@ -9,7 +9,7 @@ process is changed.  Loaded into an interactive gdb it adds the command `aio-tas
 import gdb
 import gdb.unwinder
 
-# Where AioContextSwitch() (src/backend/aio/context.c) leaves registers, in words from the saved stack pointer.
+# Where aio_context_jump() (src/backend/aio/context.c) leaves registers, in words from the saved stack pointer.
 LAYOUTS = {
     'i386:x86-64': dict(sp='rsp', pc='rip', words=7,
                         saved={'r15': 0, 'r14': 1, 'r13': 2, 'r12': 3, 'rbx': 4, 'rbp': 5, 'rip': 6}),
@@ -105,7 +105,7 @@ def show():
             order = ', ordered' if task['options']['ordered'] else ''
             print(f'\n  task {task["id"]}{order}: {task["body"].format_string(symbols=True)} '
                   f'awaits {awaited(task["awaits"])}')
-            backtrace(task['context'])
+            backtrace(task['suspended_at'])
         scope = scope['parent']
 
 

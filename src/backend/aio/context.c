@@ -39,7 +39,8 @@ static AioContext *switching_from;
 #endif
 
 #ifndef AIO_CONTEXT_UCONTEXT
-/* first instruction of a new context */
+/* assembly: see context.h, and the first instruction of a new context */
+extern void aio_context_jump(void **from, void **to);
 extern void aio_context_start(void);
 #endif
 

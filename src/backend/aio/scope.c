@@ -51,6 +51,9 @@ int			aio_max_tasks = 64;
 /* scopes are kept for reuse, as a dropped one lives until its owner's end */
 static dlist_head scope_pool = DLIST_STATIC_INIT(scope_pool);
 
+/* holds the argument of a task for which there is no stack */
+static AioTask stackless;
+
 static void release_scope(Datum res);
 static char *print_scope(Datum res);
 static bool any_ready(AioFuture *future);
@@ -631,25 +634,25 @@ AioSpawnPrepare(AioScope *scope)
 	}
 
 	task = AioTaskGet();
-	if (unlikely(task == NULL))
-	{
-		/* a task without a stack: AioSpawnPrepared() lends it the caller's */
-		task = MemoryContextAllocZero(scope->memory_context, sizeof(AioTask));
-	}
-	return task->arg;
+	return task != NULL ? task->arg : stackless.arg;
 }
 
-static uint64
-run_without_stack(AioScope *scope, AioTask *task)
+/*
+ * Where no stack can be had for a task, its function runs on the caller's.
+ */
+static pg_noinline void
+run_without_stack(AioScope *scope, const AioTaskOptions *options,
+				  AioTaskBody body)
 {
-	uint64		id = task->id;
+	int64		arg[AIO_TASK_ARG_MAX / sizeof(int64)];
+
+	/* others may need it before this one has ended */
+	memcpy(arg, stackless.arg, sizeof(arg));
 
 	/* it cannot await its turn */
-	if (task->options.ordered)
+	if (options->ordered)
 		AioScopeJoin(scope);
-	task->body(task->arg);
-	pfree(task);
-	return id;
+	body(arg);
 }
 
 /*
@@ -670,13 +673,16 @@ AioSpawnPrepared(AioScope *scope, const AioTaskOptions *options,
 	Assert(aio_current_scope == scope);
 
 	aio_session_stats_data.tasks++;
+	if (unlikely(task == &stackless))
+	{
+		run_without_stack(scope, options, body);
+		return id;
+	}
+
 	task->scope = scope;
 	task->id = id;
 	task->options = *options;
 	task->body = body;
-	if (unlikely(task->stack.mapping == NULL))
-		return run_without_stack(scope, task);
-
 	task->failed = false;
 	task->no_suspend = false;
 	if (options->ordered)

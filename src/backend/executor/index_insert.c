@@ -74,6 +74,7 @@ typedef struct InsertBatch
 	const uint64 *linenos;		/* by row */
 	int			row;			/* whose entries are being inserted */
 	int			next_index;		/* likely position of the next index */
+	bool		result;			/* of the insert that is being awaited */
 	uint64		serial_task;	/* last task of an AIO_INDEX_SERIAL index */
 } InsertBatch;
 
@@ -81,16 +82,16 @@ StaticAssertDecl(sizeof(AioIndexTask) <= AIO_TASK_ARG_MAX,
 				 "an index insert fits into a task's argument");
 
 /*
- * Could tasks help to insert so many rows, if anything has to be read?
+ * Could tasks help to insert rows of this table, if anything has to be read?
  * Returns how, or NULL if not.
  */
 static AioTablePolicy *
-find_policy(ResultRelInfo *rri, int nrows)
+find_policy(ResultRelInfo *rri)
 {
 	AioTablePolicy *policy;
 
 	if (!aio_await_index_inserts || io_method == IOMETHOD_SYNC ||
-		rri->ri_NumIndices * nrows < 2 ||
+		rri->ri_NumIndices == 0 ||
 		!AioScopeAllowed() || AioTaskLimit() < 2)
 		return NULL;
 
@@ -163,13 +164,13 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 bool update, bool noDupErr, bool *specConflict,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
-	AioTablePolicy *policy = find_policy(rri, 1);
+	AioTablePolicy *policy = find_policy(rri);
 	uint64		generation = aio_policy_generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
 	List	   *recheck = NIL;
 	InsertBatch batch;
 
-	if (policy == NULL || in_memory(policy))
+	if (policy == NULL || rri->ri_NumIndices < 2 || in_memory(policy))
 		recheck = ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
 										specConflict, arbiterIndexes,
 										onlySummarizing);
@@ -214,9 +215,9 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	int64		reads_before = pgBufferUsage.shared_blks_read;
 	InsertBatch batch = {0};
 
-	if (rri->ri_NumIndices == 0 || nslots < 2)
+	if (nslots < 2)
 		return NULL;
-	policy = find_policy(rri, nslots);
+	policy = find_policy(rri);
 	if (policy == NULL || in_memory(policy))
 		return NULL;
 	generation = aio_policy_generation;
@@ -295,12 +296,13 @@ static int
 find_index(InsertBatch *batch, IndexInfo *info)
 {
 	/* upstream goes through the indexes in order, skipping some */
-	while (batch->next_index < batch->rri->ri_NumIndices)
+	for (int i = batch->next_index; i < batch->rri->ri_NumIndices; i++)
 	{
-		int			i = batch->next_index++;
-
 		if (batch->rri->ri_IndexRelationInfo[i] == info)
+		{
+			batch->next_index = i + 1;
 			return i;
+		}
 	}
 	return -1;
 }
@@ -316,6 +318,10 @@ insert_inline(InsertBatch *batch, Relation index, Datum *values, bool *isnull,
 	/* it may wait for transactions, or report a duplicate */
 	if (check_unique != UNIQUE_CHECK_NO || info->ii_ExclusionOps != NULL)
 		AioScopeJoin(batch->scope);
+
+	/* a task that reported something has moved it */
+	if (batch->cur_lineno != NULL)
+		*batch->cur_lineno = batch->linenos[batch->row];
 	return index_insert(index, values, isnull, tid, heap, check_unique,
 						unchanged, info);
 }
@@ -362,7 +368,6 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 	uint64		task_id;
 	bool		exclusion = indexInfo->ii_ExclusionOps != NULL;
 	bool		result_wanted = exclusion || checkUnique == UNIQUE_CHECK_PARTIAL;
-	bool		result = true;
 	int			position = batch ? find_index(batch, indexInfo) : -1;
 
 	if (unlikely(position < 0))
@@ -403,7 +408,8 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 	task->unchanged = indexUnchanged;
 	task->ordered = checkUnique == UNIQUE_CHECK_YES;
 	task->tid = *tid;
-	task->result = result_wanted ? &result : NULL;
+	/* not in this frame, which an error of a sibling may leave */
+	task->result = result_wanted ? &batch->result : NULL;
 	task->cur_lineno = batch->cur_lineno;
 	task->lineno = batch->cur_lineno ? batch->linenos[batch->row] : 0;
 	task->tuple_bytes = 0;
@@ -433,5 +439,5 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 	/* a task that reported something has moved it */
 	if (batch->cur_lineno != NULL)
 		*batch->cur_lineno = batch->linenos[batch->row];
-	return result;
+	return result_wanted ? batch->result : true;
 }

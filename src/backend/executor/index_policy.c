@@ -55,7 +55,7 @@ static AioTablePolicy *last_policy = NULL;
 static bool policies_stale = false;
 
 /* policies kept at most; of dropped tables, some are never asked for again */
-#define POLICIES_MAX 1000
+#define POLICIES_MAX 10000
 
 static void
 relcache_changed(Datum arg, Oid relid)
@@ -285,8 +285,7 @@ AioGetTablePolicy(ResultRelInfo *rri)
 			   last_policy->relid == relid && policy_fits(last_policy, rri)))
 		return last_policy;
 
-	if (policies == NULL || policies_stale ||
-		hash_get_num_entries(policies) >= POLICIES_MAX)
+	if (policies == NULL || policies_stale)
 		init_policies();
 
 	last_policy = NULL;
@@ -301,6 +300,9 @@ AioGetTablePolicy(ResultRelInfo *rri)
 	if (policy == NULL)
 	{
 		AioTablePolicy fresh;
+
+		if (hash_get_num_entries(policies) >= POLICIES_MAX)
+			init_policies();
 
 		/* catalog look-ups may raise, and may make the cache stale again */
 		fill_policy(&fresh, rri);

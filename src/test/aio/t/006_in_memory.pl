@@ -58,6 +58,13 @@ foreach my $load (sort keys %loads)
 	cmp_ok(tasks($loads{$load}), '>', 1000, "$load: tasks again after a read");
 }
 
+# COPY batches the rows of a single index, too
+$session->query_safe('CREATE TABLE one (LIKE source); CREATE INDEX one_a ON one (a)');
+tasks("COPY one FROM '$file'") foreach 1 .. 4;
+is(tasks("COPY one FROM '$file'"), 0, 'one index: no tasks once everything is in memory');
+$session->query_safe("SELECT pg_buffercache_evict_relation('one_a')");
+cmp_ok(tasks("COPY one FROM '$file'"), '>', 1000, 'one index: tasks again after a read');
+
 # a new relation is a new question
 $session->query_safe('TRUNCATE t');
 is(tasks('INSERT INTO t SELECT * FROM source LIMIT 100'), 200, 'a task for each entry at first');
