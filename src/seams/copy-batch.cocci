@@ -8,12 +8,12 @@
 // target: src/backend/commands/copyfrom.c AioInsertIndexBatch+1 AioInsertIndexTuples+2 ExecInsertIndexTuples-2 rechecks+4
 
 @batch@
-expression rri, slots, n;
+expression rri, slots, n, cid;
 symbol estate, cstate, buffer;
 @@
-  table_multi_insert(rri->ri_RelationDesc, slots, n, ...);
+  table_multi_insert(rri->ri_RelationDesc, slots, n, cid, ...);
   MemoryContextSwitchTo(...);
-+ rechecks = AioInsertIndexBatch(rri, slots, n, estate, &cstate->cur_lineno, buffer->linenos);
++ rechecks = AioInsertIndexBatch(rri, slots, n, cid, estate, &cstate->cur_lineno, buffer->linenos);
 
 @row@
 expression rri, slots;

@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "aio/backlog.h"
 #include "aio/index_insert.h"
 #include "aio/seams.h"
 #include "internal.h"
@@ -31,6 +32,15 @@ AioInitialize(void)
 							 0,
 							 NULL, NULL, NULL);
 
+	DefineCustomIntVariable("aio.index_batch_memory",
+							"Memory in which one statement gathers index entries, to insert them in index order.",
+							"0 inserts the index entries of each row with the row.",
+							&aio_index_batch_memory,
+							64 * 1024, 0, MAX_KILOBYTES,
+							PGC_USERSET,
+							GUC_UNIT_KB,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.max_tasks",
 							"Maximum number of tasks of one session that may await I/O at the same time.",
 							"Three quarters of \"io_max_concurrency\" and the session's share of buffer pins are limits, too.",
@@ -41,6 +51,15 @@ AioInitialize(void)
 							NULL, NULL, NULL);
 
 #ifdef USE_ASSERT_CHECKING
+	DefineCustomIntVariable("aio.debug_rows_before_batch",
+							"Rows of a statement whose index entries are inserted with the row, before others are gathered.",
+							NULL,
+							&aio_debug_rows_before_batch,
+							AIO_ROWS_BEFORE_BATCH, 0, INT_MAX,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
 	DefineCustomBoolVariable("aio.debug_suspend",
 							 "Tasks suspend at each read where they may, also if the page is cached, and go on in random order.",
 							 NULL,

@@ -33,6 +33,7 @@
 
 #include "aio/index_insert.h"
 #include "aio/task.h"
+#include "backlog.h"
 #include "catalog/catalog.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
@@ -57,6 +58,8 @@ typedef struct InsertBatch
 	AioScope   *scope;
 	AioTablePolicy *policy;
 	uint64		policy_generation;
+	bool		tasks;			/* inserts may be tasks */
+	AioTableBacklog *backlog;	/* or wait here, if not NULL */
 
 	/* arguments of ExecInsertIndexTuples() */
 	ResultRelInfo *rri;
@@ -82,17 +85,16 @@ StaticAssertDecl(sizeof(AioIndexTask) <= AIO_TASK_ARG_MAX,
 				 "an index insert fits into a task's argument");
 
 /*
- * Could tasks help to insert rows of this table, if anything has to be read?
- * Returns how, or NULL if not.
+ * May entries of this table's indexes be inserted in other ways than one after
+ * the other?  Returns what is known of them, or NULL if not.
  */
 static AioTablePolicy *
 find_policy(ResultRelInfo *rri)
 {
 	AioTablePolicy *policy;
 
-	if (!aio_await_index_inserts || io_method == IOMETHOD_SYNC ||
-		rri->ri_NumIndices == 0 ||
-		!AioScopeAllowed() || AioTaskLimit() < 2)
+	if (!aio_await_index_inserts || rri->ri_NumIndices == 0 ||
+		!AioScopeAllowed())
 		return NULL;
 
 	/*
@@ -114,6 +116,14 @@ in_memory(const AioTablePolicy *policy)
 {
 	return policy->rows_without_reads >= ROWS_WITHOUT_READS_MAX &&
 		!aio_debug_suspend;
+}
+
+/* Could tasks help to insert this table's entries? */
+static bool
+tasks_help(const AioTablePolicy *policy)
+{
+	return policy != NULL && io_method != IOMETHOD_SYNC &&
+		AioTaskLimit() >= 2 && !in_memory(policy);
 }
 
 /*
@@ -152,6 +162,8 @@ insert_rows(AioScope *scope, void *arg)
 								  batch->noDupErr, batch->specConflict,
 								  batch->arbiterIndexes,
 								  batch->onlySummarizing);
+		if (batch->backlog != NULL)
+			AioBacklogConsider(batch->backlog);
 	}
 }
 
@@ -165,12 +177,21 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
 	AioTablePolicy *policy = find_policy(rri);
+	AioTableBacklog *backlog = NULL;
+	bool		tasks = tasks_help(policy);
 	uint64		generation = aio_policy_generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
 	List	   *recheck = NIL;
 	InsertBatch batch;
 
-	if (policy == NULL || rri->ri_NumIndices < 2 || in_memory(policy))
+	/* row by row, only plain inserts in great number gather entries */
+	if (policy != NULL && !update && !noDupErr &&
+		estate->es_processed >= aio_debug_rows_before_batch &&
+		estate->es_plannedstmt != NULL &&
+		estate->es_plannedstmt->commandType != CMD_UPDATE)
+		backlog = AioBacklogFor(rri, estate, estate->es_output_cid, 1);
+
+	if (backlog == NULL && (!tasks || rri->ri_NumIndices < 2))
 		recheck = ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
 										specConflict, arbiterIndexes,
 										onlySummarizing);
@@ -178,6 +199,8 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 	{
 		batch.policy = policy;
 		batch.policy_generation = generation;
+		batch.tasks = tasks;
+		batch.backlog = backlog;
 		batch.rri = rri;
 		batch.slots = &slot;
 		batch.estate = estate;
@@ -201,6 +224,8 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 /*
  * Insert the index entries of rows that COPY has inserted into the heap.
  *
+ * cid is the command id that the rows have been inserted with.
+ *
  * Returns, allocated in the per-tuple context, what ExecInsertIndexTuples()
  * would have returned for each row; or NULL if nothing was done because the
  * caller may as well go row by row.  *cur_lineno is set to each row's line
@@ -208,17 +233,19 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
  */
 List	  **
 AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
-					EState *estate, uint64 *cur_lineno, const uint64 *linenos)
+					CommandId cid, EState *estate,
+					uint64 *cur_lineno, const uint64 *linenos)
 {
-	AioTablePolicy *policy;
+	AioTablePolicy *policy = find_policy(rri);
 	uint64		generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
 	InsertBatch batch = {0};
 
-	if (nslots < 2)
+	if (policy == NULL)
 		return NULL;
-	policy = find_policy(rri);
-	if (policy == NULL || in_memory(policy))
+	batch.backlog = AioBacklogFor(rri, estate, cid, nslots);
+	batch.tasks = tasks_help(policy);
+	if (batch.backlog == NULL && (!batch.tasks || nslots < 2))
 		return NULL;
 	generation = aio_policy_generation;
 
@@ -371,6 +398,13 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 	int			position = batch ? find_index(batch, indexInfo) : -1;
 
 	if (unlikely(position < 0))
+		return index_insert(indexRelation, values, isnull, tid, heapRelation,
+							checkUnique, indexUnchanged, indexInfo);
+
+	if (batch->backlog != NULL &&
+		AioBacklogAdd(batch->backlog, position, values, isnull, tid))
+		return true;
+	if (!batch->tasks)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,
 							checkUnique, indexUnchanged, indexInfo);
 

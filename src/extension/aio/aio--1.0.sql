@@ -32,6 +32,18 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION aio_session_blocked() IS
 'how often tasks of this session blocked instead of suspending, by reason';
 
+CREATE FUNCTION aio_session_batches(
+    OUT entries bigint,
+    OUT batches bigint,
+    OUT memory_full bigint,
+    OUT looked_at bigint,
+    OUT leaf_visits bigint)
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION aio_session_batches() IS
+'statistics of index entries that statements of this session have inserted in batches, in index order';
+
 CREATE FUNCTION aio_session_stats_reset()
 RETURNS void
 AS 'MODULE_PATHNAME'

@@ -21,6 +21,7 @@ PG_MODULE_MAGIC_EXT(
 
 PG_FUNCTION_INFO_V1(aio_session_stats);
 PG_FUNCTION_INFO_V1(aio_session_blocked);
+PG_FUNCTION_INFO_V1(aio_session_batches);
 PG_FUNCTION_INFO_V1(aio_session_stats_reset);
 
 /*
@@ -87,6 +88,30 @@ aio_session_blocked(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/*
+ * Index entries that were gathered and inserted in batches.
+ */
+Datum
+aio_session_batches(PG_FUNCTION_ARGS)
+{
+	const AioSessionStats *stats = &aio_session_stats_data;
+	TupleDesc	tupdesc;
+	Datum		values[] = {
+		Int64GetDatum(stats->entries_gathered),
+		Int64GetDatum(stats->batches),
+		Int64GetDatum(stats->batches_full),
+		Int64GetDatum(stats->batches_looked_at),
+		Int64GetDatum(stats->leaf_visits),
+	};
+	bool		nulls[lengthof(values)] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	Assert(tupdesc->natts == lengthof(values));
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
 /*

@@ -20,7 +20,7 @@ extern List *AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
 								  bool *specConflict, List *arbiterIndexes,
 								  bool onlySummarizing);
 extern List **AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots,
-								  int nslots, EState *estate,
+								  int nslots, CommandId cid, EState *estate,
 								  uint64 *cur_lineno, const uint64 *linenos);
 extern bool AioIndexInsertInScope(Relation indexRelation, Datum *values,
 								  bool *isnull, ItemPointer tid,

@@ -14,6 +14,8 @@
 #ifndef AIO_SEAMS_H
 #define AIO_SEAMS_H
 
+#include "aio/backlog.h"
+#include "aio/btree_leaf.h"
 #include "aio/index_insert.h"
 #include "aio/task.h"
 #include "storage/bufmgr.h"
@@ -72,6 +74,38 @@ AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
 	return AioIndexInsertInScope(indexRelation, values, isnull, tid,
 								 heapRelation, checkUnique, indexUnchanged,
 								 indexInfo);
+}
+
+/* _bt_doinsert(): is the entry's leaf known without a search? */
+static inline bool
+AioLeafKnown(Relation rel, struct BTInsertStateData *insertstate)
+{
+	return unlikely(aio_btree_leaf != NULL) && aio_btree_leaf->index == rel &&
+		AioBtreeTryLeaf(insertstate);
+}
+
+/* _bt_doinsert(): a search has found it */
+static inline void
+AioLeafFound(Relation rel, struct BTInsertStateData *insertstate)
+{
+	if (unlikely(aio_btree_leaf != NULL) && aio_btree_leaf->index == rel)
+		AioBtreeNoteLeaf(insertstate);
+}
+
+/* a statement's rows are in: insert what it has gathered for their indexes */
+static inline void
+AioRowsInserted(EState *estate)
+{
+	if (unlikely(aio_backlogs_exist))
+		AioDrainStatement(estate);
+}
+
+/* a query is about to look at tables through this snapshot */
+static inline void
+AioBeforeQuery(Snapshot snapshot)
+{
+	if (unlikely(aio_backlogs_exist))
+		AioDrainVisibleTo(snapshot);
 }
 
 /* wherever this process is about to wait for another one */

@@ -31,6 +31,13 @@ typedef struct AioSessionStats
 	int			reads_in_flight_max;
 	instr_time	wait_time;		/* scheduler had nothing to run */
 
+	/* index entries that have waited in a backlog */
+	uint64		entries_gathered;
+	uint64		batches;		/* in which they have been inserted */
+	uint64		batches_full;	/* of these, because memory was used up */
+	uint64		batches_looked_at;	/* likewise, because of another query */
+	uint64		leaf_visits;	/* pages found for them, by search or forecast */
+
 	/* integral of reads_in_flight over time, in read-microseconds */
 	double		reads_in_flight_us;
 	/* time during which at least one task was suspended, in microseconds */

@@ -6,7 +6,7 @@ CopyMultiInsertBufferFlush(Info *info, Buffer *buffer)
 
 	table_multi_insert(rri->ri_RelationDesc, slots, n, mycid);
 	MemoryContextSwitchTo(old);
-	rechecks = AioInsertIndexBatch(rri, slots, n, estate,
+	rechecks = AioInsertIndexBatch(rri, slots, n, mycid, estate,
 				       &cstate->cur_lineno, buffer->linenos);
 	for (i = 0; i < n; i++)
 	{

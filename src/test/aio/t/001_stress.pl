@@ -41,7 +41,8 @@ foreach my $method (sort keys %methods)
 		# also where nothing is awaited for long, in any order
 		if (can_shuffle($node))
 		{
-			local $ENV{PGOPTIONS} = '-c aio.debug_suspend=on';
+			local $ENV{PGOPTIONS} =
+			  '-c aio.debug_suspend=on -c aio.debug_rows_before_batch=0 -c aio.index_batch_memory=16kB';
 
 			command_ok([ pgbench_command($node, '--transactions' => 10) ],
 				"$method: load, shuffled");

@@ -67,6 +67,13 @@ foreach my $method (sort keys %methods)
 		my $before;
 		my $load;
 
+		# loads gather index entries; those of the initial ones, too few, do not
+		if (can_shuffle($node))
+		{
+			$node->append_conf('postgresql.conf', 'aio.debug_rows_before_batch = 0');
+			$node->reload;
+		}
+
 		# a backend that is loading
 		$before = $node->safe_psql('postgres', 'SELECT count(*) FROM ledger');
 		$load = start_load($node, "$log.1");

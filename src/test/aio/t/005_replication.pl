@@ -34,7 +34,7 @@ if (can_shuffle($primary))
 {
 	foreach my $node ($primary, $subscriber)
 	{
-		$node->append_conf('postgresql.conf', 'aio.debug_suspend = on');
+		$node->append_conf('postgresql.conf', "aio.debug_suspend = on\naio.debug_rows_before_batch = 0");
 		$node->restart;
 	}
 }

@@ -14,7 +14,7 @@ my $rows = 10_000;    # without a read, until tasks are given up
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
-$node->append_conf('postgresql.conf', 'io_method = worker');
+$node->append_conf('postgresql.conf', "io_method = worker\naio.index_batch_memory = 0");
 $node->start;
 $node->safe_psql(
 	'postgres', q{

@@ -101,11 +101,15 @@ DECLARE
     in_use boolean := current_setting('aio.await_index_inserts')::boolean AND
         current_setting('io_method') <> 'sync';
     shuffled boolean := coalesce(current_setting('aio.debug_suspend', true), 'off')::boolean;
+    batched boolean := coalesce(current_setting('aio.debug_rows_before_batch', true), '1000')::int = 0;
 BEGIN
-    SELECT * INTO s FROM aio_session_stats();
+    SELECT * INTO s FROM aio_session_stats(), aio_session_batches();
     PERFORM aio_session_stats_reset();
     IF NOT wanted OR NOT in_use THEN
         RETURN CASE WHEN s.tasks = 0 THEN 'as wanted' ELSE format('%s tasks', s.tasks) END;
+    END IF;
+    IF batched AND s.entries > 0 THEN
+        RETURN 'as wanted';
     END IF;
     IF s.tasks = 0 THEN
         RETURN 'no tasks';

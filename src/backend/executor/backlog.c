@@ -1,0 +1,518 @@
+/*-------------------------------------------------------------------------
+ *
+ * backlog.c
+ *	  Index entries that a statement has still to insert.
+ *
+ * A statement that inserts many rows puts them into the heap as ever, and
+ * gathers their index entries in memory.  When its budget is used up, when it
+ * ends, or when anybody could look, the backlog is drained: each index's
+ * entries are sorted and inserted in index order, such that neighbours share
+ * the reading, the searching and the cache lines of their page.
+ *
+ * INVARIANT-32: whoever could see rows of the statement finds them in every
+ * index.  Another transaction cannot before the statement ends.  This one can,
+ * through a snapshot with a later command id than the statement's: no query
+ * runs with such a snapshot while a backlog is not empty (AioDrainVisibleTo()
+ * at the start of each executor run).  What looks with other snapshots
+ * (uniqueness, exclusion, ON CONFLICT, deferred constraints) looks at indexes
+ * that do not gather.
+ *
+ * INVARIANT-33: no row dies while its entries are in a backlog, as VACUUM could
+ * then give its place to another one.  Rows of a running statement are killed
+ * by speculative insertion only, and that does not gather.  A statement whose
+ * subtransaction has been rolled back drains no more.
+ *
+ * INVARIANT-34: a drain that failed is never forgiven.  Its error may be caught
+ * on the way, if a function called by the statement made it happen; then the
+ * statement itself fails.
+ *
+ * INVARIANT-35: inserting a gathered entry raises no error about a row, since
+ * the row to report would be the first that fails.  Keys whose uniqueness is
+ * enforced are not gathered, nor are tuples too large for a page.
+ *
+ * Tests: src/test/aio/sql, src/test/aio/t.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/hash.h"
+#include "access/nbtree.h"
+#include "access/xact.h"
+#include "aio/backlog.h"
+#include "aio/index_insert.h"
+#include "aio/stats.h"
+#include "backlog.h"
+#include "lib/ilist.h"
+#include "storage/aio.h"
+#include "utils/injection_point.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* aio.index_batch_memory, in kB */
+int			aio_index_batch_memory = 64 * 1024;
+
+#ifdef USE_ASSERT_CHECKING
+/* aio.debug_rows_before_batch */
+int			aio_debug_rows_before_batch = AIO_ROWS_BEFORE_BATCH;
+#endif
+
+/* entries after which their order is looked at */
+#define ENTRIES_TO_LOOK_AT	512
+
+/* a drain of fewer rows than this is not worth while... */
+#define ROWS_WORTH_WHILE	500
+/* ... and after so many of them the statement gathers no more */
+#define SHORT_DRAINS_MAX	3
+
+#define CHUNK_MIN	1024
+#define CHUNK_MAX	(256 * 1024)
+
+typedef struct AioStatementBacklog
+{
+	dlist_node	node;			/* in statements */
+	EState	   *estate;
+	CommandId	cid;			/* of its rows */
+	SubTransactionId subid;		/* in which it runs */
+	MemoryContext context;
+	MemoryContextCallback callback;
+	AioTableBacklog *tables;
+	Size		bytes;			/* in chunks */
+	uint32		entries_max;	/* of any one index */
+	uint64		rows;			/* with entries in the backlog */
+	int			short_drains;
+	bool		draining;
+	bool		failed;			/* a drain did */
+} AioStatementBacklog;
+
+bool		aio_backlogs_exist = false;
+
+/* running statements that have had a backlog */
+static dlist_head statements = DLIST_STATIC_INIT(statements);
+
+/* the one asked for last, as each row asks */
+static AioTableBacklog *last_table = NULL;
+
+/* The statement's memory goes away. */
+static void
+forget_statement(void *arg)
+{
+	AioStatementBacklog *statement = arg;
+
+	dlist_delete(&statement->node);
+	aio_backlogs_exist = !dlist_is_empty(&statements);
+	last_table = NULL;
+}
+
+static AioStatementBacklog *
+find_statement(EState *estate)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &statements)
+	{
+		AioStatementBacklog *statement = dlist_container(AioStatementBacklog,
+														 node, iter.cur);
+
+		if (statement->estate == estate)
+			return statement;
+	}
+	return NULL;
+}
+
+static AioStatementBacklog *
+make_statement(EState *estate, CommandId cid)
+{
+	AioStatementBacklog *statement;
+	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt,
+												  "index backlog",
+												  ALLOCSET_DEFAULT_SIZES);
+
+	statement = MemoryContextAllocZero(context, sizeof(AioStatementBacklog));
+	statement->estate = estate;
+	statement->cid = cid;
+	statement->subid = GetCurrentSubTransactionId();
+	statement->context = context;
+	statement->callback.func = forget_statement;
+	statement->callback.arg = statement;
+	MemoryContextRegisterResetCallback(context, &statement->callback);
+	dlist_push_head(&statements, &statement->node);
+	aio_backlogs_exist = true;
+	return statement;
+}
+
+/*
+ * May entries of this index wait?  Not if inserting them could find out
+ * something about the row, and not if sorting them is of no use.
+ */
+static bool
+may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
+{
+	bool		heapkeyspace;
+	bool		allequalimage;
+
+	if (index->rd_index->indisunique || info->ii_ExclusionOps != NULL ||
+		!info->ii_ReadyForInserts)
+		return false;
+
+	switch (mode)
+	{
+		case AIO_INDEX_HASH:
+			return true;
+		case AIO_INDEX_BTREE:
+			/* in indexes older than that, equal keys have no order */
+			_bt_metaversion(index, &heapkeyspace, &allequalimage);
+			return heapkeyspace;
+		default:
+			return false;
+	}
+}
+
+static AioTableBacklog *
+make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
+{
+	AioTablePolicy *policy = AioGetTablePolicy(rri);
+	AioTableBacklog *table;
+
+	table = MemoryContextAllocZero(statement->context,
+								   offsetof(AioTableBacklog, indexes) +
+								   sizeof(AioIndexBacklog) * rri->ri_NumIndices);
+	table->statement = statement;
+	table->rri = rri;
+	table->rows = statement->estate->es_processed;
+	table->nindexes = rri->ri_NumIndices;
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		AioIndexBacklog *backlog = &table->indexes[i];
+
+		backlog->index = rri->ri_IndexRelationDescs[i];
+		backlog->heap = rri->ri_RelationDesc;
+		if (backlog->index == NULL)
+			continue;
+		backlog->mode = policy->indexes[i].mode;
+		backlog->gathers = may_gather(backlog->index,
+									  rri->ri_IndexRelationInfo[i],
+									  backlog->mode);
+		table->gathers |= backlog->gathers;
+	}
+	table->next = statement->tables;
+	statement->tables = table;
+	return table;
+}
+
+/*
+ * The backlog for nrows more rows that a statement inserts with command id
+ * cid, after as many as estate->es_processed says; or NULL if their entries
+ * are to be inserted at once.
+ *
+ * The caller has made sure that the relation's indexes may be inserted into by
+ * tasks, as user code is as unwelcome here.
+ */
+AioTableBacklog *
+AioBacklogFor(ResultRelInfo *rri, EState *estate, CommandId cid, int nrows)
+{
+	AioTableBacklog *table = last_table;
+
+	if (aio_index_batch_memory == 0)
+		return NULL;
+
+	if (table == NULL || table->rri != rri || table->statement->estate != estate)
+	{
+		AioStatementBacklog *statement = find_statement(estate);
+
+		if (statement == NULL)
+			statement = make_statement(estate, cid);
+		for (table = statement->tables; table != NULL; table = table->next)
+		{
+			if (table->rri == rri)
+				break;
+		}
+		if (table == NULL)
+			table = make_table(statement, rri);
+		last_table = table;
+	}
+
+	table->rows += nrows;
+	if (!table->gathers || table->rows - nrows < aio_debug_rows_before_batch)
+		return NULL;
+	if (table->statement->cid != cid ||
+		table->statement->short_drains >= SHORT_DRAINS_MAX)
+		return NULL;
+	return table;
+}
+
+/* ------------------------------------------------------------------------
+ * Draining
+ * ------------------------------------------------------------------------
+ */
+
+static void
+free_chunks(AioIndexBacklog *backlog, AioStatementBacklog *statement)
+{
+	while (backlog->first != NULL)
+	{
+		AioEntryChunk *chunk = backlog->first;
+
+		backlog->first = chunk->next;
+		statement->bytes -= chunk->size;
+		pfree(chunk);
+	}
+	backlog->last = NULL;
+	backlog->nentries = 0;
+}
+
+/* AioScopeBody: insert the entries of one index. */
+static void
+insert_sorted(AioScope *scope, void *arg)
+{
+	AioIndexBacklog *backlog = arg;
+	AioEntry   *entries = AioSortEntries(backlog);
+
+	if (backlog->mode == AIO_INDEX_HASH)
+		AioDrainHash(backlog, entries);
+	else
+		AioDrainBtree(backlog, entries,
+					  io_method != IOMETHOD_SYNC && AioTaskLimit() >= 2 ? scope : NULL);
+}
+
+static void
+drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
+{
+	MemoryContext context;
+	MemoryContext old;
+
+	if (backlog->nentries == 0)
+		return;
+
+	context = AllocSetContextCreate(statement->context, "index backlog drain",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	AioScopeRun(insert_sorted, backlog);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	free_chunks(backlog, statement);
+}
+
+static void
+drain(AioStatementBacklog *statement)
+{
+	if (statement->failed)
+		ereport(ERROR,
+				(errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION),
+				 errmsg("index entries of rows inserted earlier by this statement are missing"),
+				 errdetail("An error that occurred while they were being inserted was caught by a function that the statement called.")));
+	if (statement->rows == 0 || statement->draining)
+		return;
+
+	aio_session_stats_data.batches++;
+	if (statement->rows < ROWS_WORTH_WHILE)
+		statement->short_drains++;
+	else
+		statement->short_drains = 0;
+
+	PG_TRY();
+	{
+		statement->draining = true;
+		INJECTION_POINT("aio-drain", NULL);
+		for (AioTableBacklog *table = statement->tables; table; table = table->next)
+		{
+			for (int i = 0; i < table->nindexes; i++)
+				drain_index(&table->indexes[i], statement);
+		}
+		statement->draining = false;
+	}
+	PG_CATCH();
+	{
+		statement->draining = false;
+		statement->failed = true;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	statement->rows = 0;
+	statement->entries_max = 0;
+}
+
+/*
+ * A statement, or one of its parts that insert rows, has come to its end:
+ * insert all that it has gathered.
+ */
+void
+AioDrainStatement(EState *estate)
+{
+	AioStatementBacklog *statement = find_statement(estate);
+
+	if (statement != NULL)
+		drain(statement);
+}
+
+/*
+ * A query is about to run with this snapshot: drain the backlogs of statements
+ * whose rows it could see.
+ */
+void
+AioDrainVisibleTo(Snapshot snapshot)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &statements)
+	{
+		AioStatementBacklog *statement = dlist_container(AioStatementBacklog,
+														 node, iter.cur);
+
+		if ((statement->rows > 0 || statement->failed) &&
+			(snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
+			 snapshot->curcid > statement->cid) &&
+			SubTransactionIsActive(statement->subid))
+		{
+			aio_session_stats_data.batches_looked_at++;
+			drain(statement);
+		}
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Gathering
+ * ------------------------------------------------------------------------
+ */
+
+/* Memory, in bytes, that the backlog takes now and while it is drained. */
+static inline Size
+memory_needed(const AioStatementBacklog *statement)
+{
+	return statement->bytes + statement->entries_max * sizeof(AioEntry);
+}
+
+/* Room for a tuple of so many bytes. */
+static pg_noinline void
+add_chunk(AioIndexBacklog *backlog, AioStatementBacklog *statement, Size bytes)
+{
+	Size		budget = (Size) aio_index_batch_memory * 1024;
+	Size		needed = memory_needed(statement);
+	Size		size = backlog->last ? Min(backlog->last->size * 2, CHUNK_MAX) : CHUNK_MIN;
+	AioEntryChunk *chunk;
+
+	/* do not take more than is left, unless it is needed for this tuple */
+	size = Min(size, budget > needed ? budget - needed : 0);
+	size = Max(size, offsetof(AioEntryChunk, tuples) + bytes);
+
+	chunk = MemoryContextAlloc(statement->context, size);
+	chunk->next = NULL;
+	chunk->used = 0;
+	chunk->size = size;
+	if (backlog->last != NULL)
+		backlog->last->next = chunk;
+	else
+		backlog->first = chunk;
+	backlog->last = chunk;
+	statement->bytes += size;
+}
+
+/* Append a copy of an index tuple. */
+static void
+add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
+		  IndexTuple tuple, Size bytes)
+{
+	AioEntryChunk *chunk = backlog->last;
+
+	if (chunk == NULL ||
+		chunk->used + bytes > chunk->size - offsetof(AioEntryChunk, tuples))
+	{
+		add_chunk(backlog, statement, bytes);
+		chunk = backlog->last;
+	}
+	memcpy(chunk->tuples + chunk->used, tuple, bytes);
+	chunk->used += bytes;
+	backlog->nentries++;
+	aio_session_stats_data.entries_gathered++;
+	statement->entries_max = Max(statement->entries_max, backlog->nentries);
+}
+
+/*
+ * Gather the entry of a row in the table's index at this position.  Returns
+ * false if it is to be inserted at once.  Values are copied.
+ */
+bool
+AioBacklogAdd(AioTableBacklog *table, int position,
+			  const Datum *values, const bool *isnull, ItemPointer tid)
+{
+	AioIndexBacklog *backlog = &table->indexes[position];
+	IndexTuple	tuple;
+	Size		bytes;
+
+	if (!backlog->gathers)
+		return false;
+
+	if (backlog->mode == AIO_INDEX_HASH)
+	{
+		Datum		hash;
+		bool		hash_isnull;
+
+		/* what is null is not in a hash index */
+		if (!_hash_convert_tuple(backlog->index,
+								 (Datum *) values, (bool *) isnull,
+								 &hash, &hash_isnull))
+			return true;
+		tuple = index_form_tuple(RelationGetDescr(backlog->index),
+								 &hash, &hash_isnull);
+	}
+	else
+		tuple = index_form_tuple(RelationGetDescr(backlog->index),
+								 values, isnull);
+
+	bytes = MAXALIGN(IndexTupleSize(tuple));
+	if (backlog->mode == AIO_INDEX_BTREE && bytes > BTMaxItemSize)
+	{
+		pfree(tuple);
+		return false;
+	}
+	tuple->t_tid = *tid;
+	add_tuple(backlog, table->statement, tuple, bytes);
+	pfree(tuple);
+	return true;
+}
+
+/*
+ * Keys that grow from row to row are cheapest to insert row by row.
+ */
+static void
+look_at_order(AioTableBacklog *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		AioIndexBacklog *backlog = &table->indexes[i];
+
+		if (!backlog->gathers || backlog->looked_at ||
+			backlog->nentries < ENTRIES_TO_LOOK_AT)
+			continue;
+		backlog->looked_at = true;
+		if (AioEntriesInOrder(backlog))
+		{
+			drain_index(backlog, table->statement);
+			backlog->gathers = false;
+		}
+	}
+
+	table->gathers = false;
+	for (int i = 0; i < table->nindexes; i++)
+		table->gathers |= table->indexes[i].gathers;
+}
+
+/*
+ * The entries of one more row have been gathered: see whether to drain.
+ */
+void
+AioBacklogConsider(AioTableBacklog *table)
+{
+	AioStatementBacklog *statement = table->statement;
+
+	statement->rows++;
+	if (statement->rows % ENTRIES_TO_LOOK_AT == 0)
+		look_at_order(table);
+	if (memory_needed(statement) >= (Size) aio_index_batch_memory * 1024)
+	{
+		aio_session_stats_data.batches_full++;
+		drain(statement);
+	}
+}

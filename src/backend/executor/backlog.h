@@ -1,0 +1,109 @@
+/*-------------------------------------------------------------------------
+ *
+ * backlog.h
+ *	  Entries that are to be inserted into an index later, in its order.
+ *	  Private to src/backend/executor; what the rest of the server calls is in
+ *	  aio/backlog.h.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_EXECUTOR_BACKLOG_H
+#define AIO_EXECUTOR_BACKLOG_H
+
+#include "access/itup.h"
+#include "aio/task.h"
+#include "aio/backlog.h"
+#include "index_policy.h"
+
+/*
+ * A statement's first rows are inserted at once, as most have no more.
+ * Developer option: how many are.
+ */
+#ifndef USE_ASSERT_CHECKING
+#define aio_debug_rows_before_batch AIO_ROWS_BEFORE_BATCH
+#endif
+
+/* Index tuples, one after the other, each at its MAXALIGNed size. */
+typedef struct AioEntryChunk
+{
+	struct AioEntryChunk *next;
+	Size		used;
+	Size		size;
+	char		tuples[FLEXIBLE_ARRAY_MEMBER];
+} AioEntryChunk;
+
+/* The backlog of one index. */
+typedef struct AioIndexBacklog
+{
+	Relation	index;
+	Relation	heap;
+	AioIndexMode mode;
+	bool		gathers;		/* entries are gathered, not inserted at once */
+	bool		looked_at;		/* their order has been looked at */
+
+	AioEntryChunk *first;		/* chunks in input order */
+	AioEntryChunk *last;
+	uint32		nentries;
+} AioIndexBacklog;
+
+/* The backlog of one result relation. */
+typedef struct AioTableBacklog
+{
+	struct AioTableBacklog *next;
+	struct AioStatementBacklog *statement;
+	ResultRelInfo *rri;
+	uint64		rows;			/* inserted by the statement so far */
+	bool		gathers;		/* any of its indexes does */
+	int			nindexes;
+	AioIndexBacklog indexes[FLEXIBLE_ARRAY_MEMBER];
+} AioTableBacklog;
+
+/* One entry while a backlog is being sorted and inserted. */
+typedef struct AioEntry
+{
+	Datum		key;			/* of the first column, perhaps abbreviated;
+								 * or whatever else the order begins with */
+	IndexTuple	tuple;
+} AioEntry;
+
+/* backlog.c */
+extern AioTableBacklog *AioBacklogFor(ResultRelInfo *rri, EState *estate,
+									  CommandId cid, int nrows);
+extern bool AioBacklogAdd(AioTableBacklog *table, int position,
+						  const Datum *values, const bool *isnull,
+						  ItemPointer tid);
+extern void AioBacklogConsider(AioTableBacklog *table);
+
+/* entry_sort.c */
+extern AioEntry *AioSortEntries(AioIndexBacklog *backlog);
+extern bool AioEntriesInOrder(AioIndexBacklog *backlog);
+
+/* leaf_stream.c */
+typedef struct AioLeafRun
+{
+	BlockNumber block;			/* page that the entries go to, probably */
+	uint32		first;			/* entries, from this one */
+	uint32		end;			/* to the one before this */
+} AioLeafRun;
+
+typedef struct AioLeafStream AioLeafStream;
+typedef void (*AioPlanRuns) (AioLeafStream *stream, void *arg);
+
+extern AioLeafStream *AioLeafStreamBegin(Relation index, AioPlanRuns plan,
+										 void *arg);
+extern int	AioLeafStreamRoom(AioLeafStream *stream);
+extern void AioLeafStreamPlan(AioLeafStream *stream, BlockNumber block,
+							  uint32 first, uint32 end);
+extern bool AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer,
+							  AioLeafRun *run);
+extern BlockNumber AioLeafStreamPeek(AioLeafStream *stream);
+extern void AioLeafStreamEnd(AioLeafStream *stream);
+
+/* btree_drain.c, hash_drain.c */
+extern void AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries,
+						  AioScope *scope);
+extern void AioDrainHash(AioIndexBacklog *backlog, AioEntry *entries);
+
+#endif							/* AIO_EXECUTOR_BACKLOG_H */

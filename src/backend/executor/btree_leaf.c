@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * btree_leaf.c
+ *	  Insert neighbouring entries into a btree without descending for each.
+ *
+ * A seam in _bt_doinsert() asks AioBtreeTryLeaf() for the leaf before it
+ * searches the tree, and tells AioBtreeNoteLeaf() what it has found by
+ * searching.  All else (the position on the page, splits, deduplication, WAL)
+ * is upstream's.
+ *
+ * Why that is the right leaf: no key is less than the one for which it was
+ * found, by a search or from a separator in the parent page, so the key is
+ * above the leaf's lower bound, because that never rises.  A split gives the
+ * upper part of a page away, a deleted page leaves its part to its right
+ * sibling; and the page cannot be recycled while this transaction runs.  The
+ * upper bound, the high key, is looked at with the page locked.
+ *
+ * A leaf that has no room for the entry is declined: a split needs the stack
+ * of parents that only a search returns.  Upstream's cache of the rightmost
+ * leaf (_bt_search_insert()) does the same.
+ *
+ * INVARIANT-31: aio_btree_leaf is set only while entries are inserted in index
+ * order by code that does not suspend.
+ *
+ * Tests: src/test/aio/sql, src/test/aio/t.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "aio/btree_leaf.h"
+#include "aio/stats.h"
+#include "storage/bufmgr.h"
+
+AioBtreeLeaf *aio_btree_leaf = NULL;
+
+/* May the entry be inserted on this page, which is locked? */
+static bool
+leaf_fits(Relation index, Page page, BTInsertState insertstate)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+
+	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) || P_INCOMPLETE_SPLIT(opaque))
+		return false;
+	if (PageGetFreeSpace(page) < insertstate->itemsz)
+		return false;
+	return P_RIGHTMOST(opaque) ||
+		_bt_compare(index, insertstate->itup_key, page, P_HIKEY) <= 0;
+}
+
+/*
+ * If the entry belongs on the leaf at hand, lock and pin it for insertstate
+ * as a search would, and return true.  The caller goes on with no stack of
+ * parents.
+ */
+bool
+AioBtreeTryLeaf(BTInsertState insertstate)
+{
+	AioBtreeLeaf *leaf = aio_btree_leaf;
+
+	if (!BufferIsValid(leaf->buffer))
+		return false;
+
+	_bt_lockbuf(leaf->index, leaf->buffer, BT_WRITE);
+	if (!leaf_fits(leaf->index, BufferGetPage(leaf->buffer), insertstate))
+	{
+		_bt_unlockbuf(leaf->index, leaf->buffer);
+		return false;
+	}
+
+	/* the insertion gives this pin back */
+	IncrBufferRefCount(leaf->buffer);
+	insertstate->buf = leaf->buffer;
+	return true;
+}
+
+/*
+ * A search found the leaf, locked and pinned: the next entry will begin
+ * there.
+ */
+void
+AioBtreeNoteLeaf(BTInsertState insertstate)
+{
+	AioBtreeLeaf *leaf = aio_btree_leaf;
+
+	if (leaf->buffer == insertstate->buf)
+		return;
+	if (BufferIsValid(leaf->buffer))
+		ReleaseBuffer(leaf->buffer);
+	IncrBufferRefCount(insertstate->buf);
+	leaf->buffer = insertstate->buf;
+	aio_session_stats_data.leaf_visits++;
+}

@@ -1,0 +1,274 @@
+/*-------------------------------------------------------------------------
+ *
+ * entry_sort.c
+ *	  Bring the entries of a backlog into the order of their index.
+ *
+ * A btree's order is that of its columns, by upstream's sort support with
+ * abbreviated keys where the type has them, and then of the heap; a hash
+ * index's is that of its buckets.  Upstream's tuplesort would need a second
+ * copy of each tuple; here the tuples stay where they are, since the budget
+ * for them is tight, and can be looked at in any order, which is needed to
+ * look ahead.
+ *
+ * Tests: src/test/aio/sql.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/hash.h"
+#include "access/relation.h"
+#include "backlog.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/sortsupport.h"
+
+/* the order of a btree index */
+typedef struct BtreeOrder
+{
+	TupleDesc	desc;
+	int			nkeys;
+	bool		abbreviated;	/* AioEntry.key is */
+	SortSupportData keys[INDEX_MAX_KEYS];
+} BtreeOrder;
+
+static inline bool
+first_is_null(const IndexTupleData *tuple)
+{
+	return IndexTupleHasNulls(tuple) &&
+		att_isnull(0, (const bits8 *) tuple + sizeof(IndexTupleData));
+}
+
+static void
+prepare_order(BtreeOrder *order, Relation index, bool abbreviate)
+{
+	memset(order, 0, sizeof(BtreeOrder));
+	order->desc = RelationGetDescr(index);
+	order->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	for (int i = 0; i < order->nkeys; i++)
+	{
+		SortSupport key = &order->keys[i];
+		int16		option = index->rd_indoption[i];
+
+		key->ssup_cxt = CurrentMemoryContext;
+		key->ssup_collation = index->rd_indcollation[i];
+		key->ssup_nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+		key->ssup_attno = i + 1;
+		key->abbreviate = abbreviate && i == 0;
+		PrepareSortSupportFromIndexRel(index, (option & INDOPTION_DESC) != 0, key);
+	}
+	order->abbreviated = order->keys[0].abbrev_converter != NULL;
+}
+
+/* Compare by all that AioEntry.key does not tell. */
+static pg_noinline int
+compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+{
+	for (int i = order->abbreviated ? 0 : 1; i < order->nkeys; i++)
+	{
+		bool		anull;
+		bool		bnull;
+		Datum		aval = index_getattr(a->tuple, i + 1, order->desc, &anull);
+		Datum		bval = index_getattr(b->tuple, i + 1, order->desc, &bnull);
+		int			result;
+
+		result = i == 0 && order->abbreviated ?
+			ApplySortAbbrevFullComparator(aval, anull, bval, bnull, &order->keys[i]) :
+			ApplySortComparator(aval, anull, bval, bnull, &order->keys[i]);
+		if (result != 0)
+			return result;
+	}
+	return ItemPointerCompare(&a->tuple->t_tid, &b->tuple->t_tid);
+}
+
+static inline int
+compare_btree(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+{
+	int			result = ApplySortComparator(a->key, first_is_null(a->tuple),
+											 b->key, first_is_null(b->tuple),
+											 &order->keys[0]);
+
+	return result != 0 ? result : compare_rest(a, b, order);
+}
+
+/* For keys that are not null and compare as unsigned integers. */
+static inline int
+compare_unsigned(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+{
+	if (a->key < b->key)
+		return -1;
+	if (a->key > b->key)
+		return 1;
+	return compare_rest(a, b, order);
+}
+
+static inline int
+compare_buckets(const AioEntry *a, const AioEntry *b)
+{
+	if (a->key < b->key)
+		return -1;
+	if (a->key > b->key)
+		return 1;
+	return ItemPointerCompare(&a->tuple->t_tid, &b->tuple->t_tid);
+}
+
+#define ST_SORT sort_btree
+#define ST_ELEMENT_TYPE AioEntry
+#define ST_COMPARE(a, b, order) compare_btree(a, b, order)
+#define ST_COMPARE_ARG_TYPE BtreeOrder
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+#define ST_SORT sort_unsigned
+#define ST_ELEMENT_TYPE AioEntry
+#define ST_COMPARE(a, b, order) compare_unsigned(a, b, order)
+#define ST_COMPARE_ARG_TYPE BtreeOrder
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+#define ST_SORT sort_buckets
+#define ST_ELEMENT_TYPE AioEntry
+#define ST_COMPARE(a, b) compare_buckets(a, b)
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* An array of the backlog's entries in input order, without their keys. */
+static AioEntry *
+list_entries(AioIndexBacklog *backlog)
+{
+	AioEntry   *entries = MemoryContextAllocHuge(CurrentMemoryContext,
+												 sizeof(AioEntry) * Max(backlog->nentries, 1));
+	uint32		n = 0;
+
+	for (AioEntryChunk *chunk = backlog->first; chunk != NULL; chunk = chunk->next)
+	{
+		for (Size at = 0; at < chunk->used;)
+		{
+			IndexTuple	tuple = (IndexTuple) (chunk->tuples + at);
+
+			entries[n++].tuple = tuple;
+			at += MAXALIGN(IndexTupleSize(tuple));
+		}
+	}
+	Assert(n == backlog->nentries);
+	return entries;
+}
+
+/* Set the keys of btree entries.  Returns whether none is null. */
+static bool
+set_keys(AioEntry *entries, uint32 n, BtreeOrder *order)
+{
+	SortSupport first = &order->keys[0];
+	uint32		next_look = 10;
+	bool		no_nulls = true;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		bool		isnull;
+		Datum		value = index_getattr(entries[i].tuple, 1, order->desc, &isnull);
+
+		if (isnull)
+			no_nulls = false;
+		else if (order->abbreviated)
+			value = first->abbrev_converter(value, first);
+		entries[i].key = value;
+
+		/* are abbreviated keys worth it?  asked as tuplesort asks it */
+		if (order->abbreviated && i == next_look)
+		{
+			next_look *= 2;
+			if (first->abbrev_abort(i, first))
+			{
+				first->comparator = first->abbrev_full_comparator;
+				first->abbrev_converter = NULL;
+				order->abbreviated = false;
+				return set_keys(entries, n, order);
+			}
+		}
+	}
+	return no_nulls;
+}
+
+/* Set the keys of hash entries, whose tuples are hash values, to buckets. */
+static void
+set_buckets(AioEntry *entries, uint32 n, Relation index)
+{
+	Buffer		metabuf = InvalidBuffer;
+	HashMetaPage metap = _hash_getcachedmetap(index, &metabuf, false);
+
+	for (uint32 i = 0; i < n; i++)
+		entries[i].key =
+			_hash_hashkey2bucket(_hash_get_indextuple_hashkey(entries[i].tuple),
+								 metap->hashm_maxbucket,
+								 metap->hashm_highmask,
+								 metap->hashm_lowmask);
+	if (BufferIsValid(metabuf))
+		_hash_dropbuf(index, metabuf);
+}
+
+/*
+ * The backlog's entries in the order in which to insert them, as an array in
+ * the current memory context.  Tuples stay in the backlog.
+ */
+AioEntry *
+AioSortEntries(AioIndexBacklog *backlog)
+{
+	AioEntry   *entries = list_entries(backlog);
+	uint32		n = backlog->nentries;
+
+	if (backlog->mode == AIO_INDEX_HASH)
+	{
+		set_buckets(entries, n, backlog->index);
+		sort_buckets(entries, n);
+	}
+	else
+	{
+		BtreeOrder	order;
+		bool		no_nulls;
+
+		prepare_order(&order, backlog->index, true);
+		no_nulls = set_keys(entries, n, &order);
+		if (no_nulls && !order.keys[0].ssup_reverse &&
+			order.keys[0].comparator == ssup_datum_unsigned_cmp)
+			sort_unsigned(entries, n, &order);
+		else
+			sort_btree(entries, n, &order);
+	}
+	return entries;
+}
+
+/*
+ * Do the entries of a btree come in its order, by and large, such that nothing
+ * is gained by sorting them?
+ */
+bool
+AioEntriesInOrder(AioIndexBacklog *backlog)
+{
+	AioEntry   *entries;
+	BtreeOrder	order;
+	uint32		ascending = 0;
+
+	if (backlog->mode != AIO_INDEX_BTREE)
+		return false;
+
+	entries = list_entries(backlog);
+	prepare_order(&order, backlog->index, false);
+	set_keys(entries, backlog->nentries, &order);
+	for (uint32 i = 1; i < backlog->nentries; i++)
+	{
+		if (compare_btree(&entries[i - 1], &entries[i], &order) < 0)
+			ascending++;
+	}
+	pfree(entries);
+	return ascending >= backlog->nentries - backlog->nentries / 10;
+}

@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * backlog.h
+ *	  Index entries that a statement has still to insert.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_BACKLOG_H
+#define AIO_BACKLOG_H
+
+#include "nodes/execnodes.h"
+#include "utils/snapshot.h"
+
+/* aio.index_batch_memory, in kB */
+extern PGDLLIMPORT int aio_index_batch_memory;
+
+/* rows of a statement that are inserted without a backlog */
+#define AIO_ROWS_BEFORE_BATCH	1000
+#ifdef USE_ASSERT_CHECKING
+extern PGDLLIMPORT int aio_debug_rows_before_batch;
+#endif
+
+/* does any running statement have a backlog? */
+extern PGDLLIMPORT bool aio_backlogs_exist;
+
+extern void AioDrainStatement(EState *estate);
+extern void AioDrainVisibleTo(Snapshot snapshot);
+
+#endif							/* AIO_BACKLOG_H */

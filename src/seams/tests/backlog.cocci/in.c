@@ -1,0 +1,39 @@
+uint64
+CopyFrom(CopyFromState c)
+{
+	EState *state = make();
+
+	rows(state);
+	ExecASInsertTriggers(state, c->target, c->capture);
+	return 0;
+}
+
+static TupleTableSlot *
+ExecModifyTable(PlanState *node)
+{
+	EState *estate = node->state;
+
+	while (more(node))
+		insert(estate);
+	fireASTriggers(node);
+	return NULL;
+}
+
+void
+standard_ExecutorRun(QueryDesc *queryDesc)
+{
+	EState *estate;
+
+	check(queryDesc);
+	estate = queryDesc->estate;
+	run(estate);
+}
+
+void
+other(QueryDesc *queryDesc)
+{
+	EState *estate;
+
+	estate = queryDesc->estate;
+	fireASTriggers(estate);
+}
