@@ -1,24 +1,35 @@
 // Index entries wait until the statement has inserted its rows, or until somebody could look.
 //
-// What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; and
-//   every executor run tells us its snapshot before it begins.
-// Without it: a statement would end with index entries that are nowhere but in its memory.
+// What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; so
+//   does the executor when it finishes, as it need not have run to the end; and every executor run tells us its
+//   snapshot before it begins.  COPY and the executor's main loop run in a guard.
+// Without it: a statement would end with index entries that are nowhere but in its memory; and a later row's error would
+//   hide that of a row whose keys are waiting.
 // Could disappear: with a table access method interface for bulk inserts into indexes.
 //
 // target: src/backend/commands/copyfrom.c AioRowsInserted+1
 // target: src/backend/executor/nodeModifyTable.c AioRowsInserted+1
-// target: src/backend/executor/execMain.c AioBeforeQuery+1
+// target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1 AioExecutePlan+1 ExecutePlan-1
+// target: src/backend/commands/copy.c AioCopyFrom+1 CopyFrom-1
+// target: src/backend/replication/logical/tablesync.c AioCopyFrom+1 CopyFrom-1
 
 @copy@
-expression estate;
+symbol estate, error_context_stack;
+identifier callback;
 @@
   CopyFrom(...)
   {
   <+...
 + AioRowsInserted(estate);
-  ExecASInsertTriggers(estate, ...);
+  error_context_stack = callback.previous;
   ...+>
   }
+
+@guard_copy@
+expression cstate;
+@@
+- CopyFrom(cstate)
++ AioCopyFrom(cstate)
 
 @insert@
 symbol estate;
@@ -31,6 +42,17 @@ symbol estate;
   ...+>
   }
 
+@finish@
+symbol estate;
+@@
+  standard_ExecutorFinish(...)
+  {
+  <+...
+  ExecPostprocessPlan(estate);
++ AioRowsInserted(estate);
+  ...+>
+  }
+
 @look@
 symbol estate, queryDesc;
 @@
@@ -39,5 +61,16 @@ symbol estate, queryDesc;
   <+...
   estate = queryDesc->estate;
 + AioBeforeQuery(estate->es_snapshot);
+  ...+>
+  }
+
+@guard_plan@
+@@
+  standard_ExecutorRun(...)
+  {
+  <+...
+- ExecutePlan
++ AioExecutePlan
+  (...)
   ...+>
   }

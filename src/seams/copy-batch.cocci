@@ -13,7 +13,7 @@ symbol estate, cstate, buffer;
 @@
   table_multi_insert(rri->ri_RelationDesc, slots, n, cid, ...);
   MemoryContextSwitchTo(...);
-+ rechecks = AioInsertIndexBatch(rri, slots, n, cid, estate, &cstate->cur_lineno, buffer->linenos);
++ rechecks = AioInsertIndexBatch(rri, slots, n, cid, estate, cstate, buffer->linenos);
 
 @row@
 expression rri, slots;

@@ -16,7 +16,9 @@
 # target: src/backend/executor/execMain.c seams+1
 # target: src/backend/executor/nodeModifyTable.c seams+1
 # target: src/backend/executor/execReplication.c seams+1
+# target: src/backend/commands/copy.c seams+1
 # target: src/backend/commands/copyfrom.c seams+1
+# target: src/backend/replication/logical/tablesync.c seams+1
 # target: src/backend/utils/cache/relcache.c seams+1
 # target: src/backend/utils/init/miscinit.c seams+1
 

@@ -116,6 +116,28 @@ AioReadAbandon(AioReadFuture *read)
 }
 
 /*
+ * See to the completion of all I/O of this backend, for the same reason: a
+ * read stream may have been abandoned, too.
+ */
+void
+AioReadAbandonAll(void)
+{
+	while (!dclist_is_empty(&pgaio_my_backend->in_flight_ios))
+	{
+		PgAioHandle *ioh = dclist_head_element(PgAioHandle, node,
+											   &pgaio_my_backend->in_flight_ios);
+		uint64		generation = ioh->generation;
+		PgAioWaitRef wref;
+
+		/* as of this moment: somebody else may be completing it */
+		wref.aio_index = ioh - pgaio_ctl->io_handles;
+		wref.generation_upper = (uint32) (generation >> 32);
+		wref.generation_lower = (uint32) generation;
+		pgaio_wref_wait(&wref);
+	}
+}
+
+/*
  * Look for reads that have completed, without waiting for any.
  */
 void

@@ -228,6 +228,7 @@ scope_drop(AioScope *scope)
 	LWLockReleaseAll();
 	HOLD_INTERRUPTS();
 	abandon_tasks(scope);
+	AioReadAbandonAll();
 	RESUME_INTERRUPTS();
 
 	if (dlist_is_empty(&scope->dropped))
@@ -338,10 +339,10 @@ any_ready(AioFuture *future)
  * Is this error about the data of a row, so that inserting the rows one after
  * the other would have met an earlier row's error first?
  */
-static bool
-error_is_about_row(const ErrorData *error)
+bool
+AioErrorIsAboutRow(int sqlerrcode)
 {
-	int			category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
 
 	return category == ERRCODE_DATA_EXCEPTION ||
 		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
@@ -350,17 +351,18 @@ error_is_about_row(const ErrorData *error)
 
 /*
  * An error that is not raised any further has left what the transaction's
- * abort would clean up: bring about a state in which tasks can run.
+ * abort would clean up: bring about a state in which tasks can run, with
+ * interrupts held off as often as is given.
  */
-static void
-clean_up_after_error(AioScope *scope)
+void
+AioCleanUpAfterError(uint32 holdoff, uint32 cancel_holdoff)
 {
 	LWLockReleaseAll();
 	UnlockBuffers();
 	if (pgaio_my_backend->handed_out_io != NULL)
 		pgaio_io_release(pgaio_my_backend->handed_out_io);
-	InterruptHoldoffCount = scope->holdoff;
-	QueryCancelHoldoffCount = scope->cancel_holdoff;
+	InterruptHoldoffCount = holdoff;
+	QueryCancelHoldoffCount = cancel_holdoff;
 }
 
 /*
@@ -372,12 +374,12 @@ task_failed(AioScope *scope, AioTask *task)
 	ErrorData  *error;
 
 	aio_session_stats_data.tasks_failed++;
-	if (task->id > scope->turn_limit && error_is_about_row(task->error))
+	if (task->id > scope->turn_limit && AioErrorIsAboutRow(task->error->sqlerrcode))
 	{
 		/* an earlier one's error is on its way already */
 		FreeErrorData(task->error);
 		AioTaskPut(task);
-		clean_up_after_error(scope);
+		AioCleanUpAfterError(scope->holdoff, scope->cancel_holdoff);
 		return;
 	}
 	scope->failed_id = task->id <= scope->turn_limit ? task->id : 0;
@@ -521,7 +523,7 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 	if (scope->failed_id != 0)
 		scope->turn_limit = scope->failed_id;
 
-	while (!stuck && error_is_about_row(error) &&
+	while (!stuck && AioErrorIsAboutRow(error->sqlerrcode) &&
 		   scope->nsuspended > 0 &&
 		   dlist_head_element(AioTask, node, &scope->suspended)->id < scope->turn_limit)
 	{
@@ -530,7 +532,7 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 			aio_sibling_locks != scope->sibling_locks)
 			break;
 		AioFlowRestore(flow);
-		clean_up_after_error(scope);
+		AioCleanUpAfterError(scope->holdoff, scope->cancel_holdoff);
 		scope->failed_id = 0;
 
 		PG_TRY();

@@ -26,9 +26,12 @@
  * on the way, if a function called by the statement made it happen; then the
  * statement itself fails.
  *
- * INVARIANT-35: inserting a gathered entry raises no error about a row, since
- * the row to report would be the first that fails.  Keys whose uniqueness is
- * enforced are not gathered, nor are tuples too large for a page.
+ * INVARIANT-35: the error raised is that of the first row that fails.  Nothing
+ * that is gathered can fail for what is in it: tuples too large for a page are
+ * not gathered.  Keys that are enforced are inserted first, with a check that
+ * neither waits nor fails; those that may be duplicates are checked again in
+ * the order of rows, when all entries of the backlog are in.  guard.c sees to
+ * that when a later row fails before.
  *
  * Tests: src/test/aio/sql, src/test/aio/t.
  *
@@ -45,8 +48,13 @@
 #include "aio/index_insert.h"
 #include "aio/stats.h"
 #include "backlog.h"
+#include "commands/copyfrom_internal.h"
+#include "common/int.h"
 #include "lib/ilist.h"
+#include "miscadmin.h"
 #include "storage/aio.h"
+#include "storage/proc.h"
+#include "utils/hsearch.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -67,22 +75,47 @@ int			aio_debug_rows_before_batch = AIO_ROWS_BEFORE_BATCH;
 /* ... and after so many of them the statement gathers no more */
 #define SHORT_DRAINS_MAX	3
 
+/* entries of one index, whatever the memory allows */
+#define ENTRIES_MAX	(PG_INT32_MAX / 2)
+
 #define CHUNK_MIN	1024
 #define CHUNK_MAX	(256 * 1024)
+
+/* A key that may be a duplicate: the row's own check will tell. */
+typedef struct Conflict
+{
+	uint64		position;		/* of the row in the input */
+	AioIndexBacklog *backlog;
+	IndexTuple	tuple;			/* a copy */
+} Conflict;
+
+typedef struct TableByRri
+{
+	ResultRelInfo *rri;			/* hash key */
+	AioTableBacklog *table;
+} TableByRri;
 
 typedef struct AioStatementBacklog
 {
 	dlist_node	node;			/* in statements */
 	EState	   *estate;
 	CommandId	cid;			/* of its rows */
-	SubTransactionId subid;		/* in which it runs */
+	CopyFromState cstate;		/* if it is a COPY */
+	LocalTransactionId lxid;	/* transaction and subtransaction in which it */
+	SubTransactionId subid;		/* runs */
 	MemoryContext context;
 	MemoryContextCallback callback;
 	AioTableBacklog *tables;
+	HTAB	   *tables_by_rri;	/* TableByRri */
 	Size		bytes;			/* in chunks */
 	uint32		entries_max;	/* of any one index */
-	uint64		rows;			/* with entries in the backlog */
+	uint64		rows;			/* all of whose entries are in the backlog */
 	int			short_drains;
+	Conflict   *conflicts;
+	int			nconflicts;
+	int			conflicts_max;
+	bool		frozen;			/* its rows are visible to any snapshot */
+	bool		keys;			/* some keys in the backlog are enforced */
 	bool		draining;
 	bool		failed;			/* a drain did */
 } AioStatementBacklog;
@@ -95,12 +128,22 @@ static dlist_head statements = DLIST_STATIC_INIT(statements);
 /* the one asked for last, as each row asks */
 static AioTableBacklog *last_table = NULL;
 
+/* Has the (sub)transaction that the statement runs in not been rolled back? */
+static bool
+is_alive(const AioStatementBacklog *statement)
+{
+	return statement->lxid == MyProc->vxid.lxid &&
+		SubTransactionIsActive(statement->subid);
+}
+
 /* The statement's memory goes away. */
 static void
 forget_statement(void *arg)
 {
 	AioStatementBacklog *statement = arg;
 
+	Assert(statement->entries_max == 0 || statement->failed ||
+		   !is_alive(statement));
 	dlist_delete(&statement->node);
 	aio_backlogs_exist = !dlist_is_empty(&statements);
 	last_table = NULL;
@@ -123,9 +166,10 @@ find_statement(EState *estate)
 }
 
 static AioStatementBacklog *
-make_statement(EState *estate, CommandId cid)
+make_statement(EState *estate, CommandId cid, CopyFromState cstate)
 {
 	AioStatementBacklog *statement;
+	HASHCTL		ctl;
 	MemoryContext context = AllocSetContextCreate(estate->es_query_cxt,
 												  "index backlog",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -133,11 +177,19 @@ make_statement(EState *estate, CommandId cid)
 	statement = MemoryContextAllocZero(context, sizeof(AioStatementBacklog));
 	statement->estate = estate;
 	statement->cid = cid;
+	statement->cstate = cstate;
+	statement->frozen = cstate != NULL && cstate->opts.freeze;
+	statement->lxid = MyProc->vxid.lxid;
 	statement->subid = GetCurrentSubTransactionId();
 	statement->context = context;
 	statement->callback.func = forget_statement;
 	statement->callback.arg = statement;
 	MemoryContextRegisterResetCallback(context, &statement->callback);
+	ctl.keysize = sizeof(ResultRelInfo *);
+	ctl.entrysize = sizeof(TableByRri);
+	ctl.hcxt = context;
+	statement->tables_by_rri = hash_create("index backlog tables", 16, &ctl,
+										   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	dlist_push_head(&statements, &statement->node);
 	aio_backlogs_exist = true;
 	return statement;
@@ -145,7 +197,8 @@ make_statement(EState *estate, CommandId cid)
 
 /*
  * May entries of this index wait?  Not if inserting them could find out
- * something about the row, and not if sorting them is of no use.
+ * something about the row that is wanted at once, and not if sorting them is
+ * of no use.
  */
 static bool
 may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
@@ -153,8 +206,9 @@ may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
 	bool		heapkeyspace;
 	bool		allequalimage;
 
-	if (index->rd_index->indisunique || info->ii_ExclusionOps != NULL ||
-		!info->ii_ReadyForInserts)
+	if (info->ii_ExclusionOps != NULL || !info->ii_ReadyForInserts)
+		return false;
+	if (index->rd_index->indisunique && !index->rd_index->indimmediate)
 		return false;
 
 	switch (mode)
@@ -175,6 +229,8 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
 	AioTablePolicy *policy = AioGetTablePolicy(rri);
 	AioTableBacklog *table;
+	bool		asked = false;
+	bool		keys_wait = false;
 
 	table = MemoryContextAllocZero(statement->context,
 								   offsetof(AioTableBacklog, indexes) +
@@ -191,10 +247,20 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		backlog->heap = rri->ri_RelationDesc;
 		if (backlog->index == NULL)
 			continue;
+		backlog->table = table;
 		backlog->mode = policy->indexes[i].mode;
+		backlog->unique = backlog->index->rd_index->indisunique;
 		backlog->gathers = may_gather(backlog->index,
 									  rri->ri_IndexRelationInfo[i],
 									  backlog->mode);
+		if (backlog->gathers && backlog->unique)
+		{
+			if (!asked)
+				keys_wait = AioKeysMayWait(rri, statement->estate,
+										   statement->cstate);
+			asked = true;
+			backlog->gathers = keys_wait;
+		}
 		table->gathers |= backlog->gathers;
 	}
 	table->next = statement->tables;
@@ -205,13 +271,14 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 /*
  * The backlog for nrows more rows that a statement inserts with command id
  * cid, after as many as estate->es_processed says; or NULL if their entries
- * are to be inserted at once.
+ * are to be inserted at once.  cstate is COPY's, or NULL.
  *
  * The caller has made sure that the relation's indexes may be inserted into by
  * tasks, as user code is as unwelcome here.
  */
 AioTableBacklog *
-AioBacklogFor(ResultRelInfo *rri, EState *estate, CommandId cid, int nrows)
+AioBacklogFor(ResultRelInfo *rri, EState *estate, CommandId cid,
+			  CopyFromState cstate, int nrows)
 {
 	AioTableBacklog *table = last_table;
 
@@ -222,15 +289,18 @@ AioBacklogFor(ResultRelInfo *rri, EState *estate, CommandId cid, int nrows)
 	{
 		AioStatementBacklog *statement = find_statement(estate);
 
+		TableByRri *entry;
+		bool		found;
+
 		if (statement == NULL)
-			statement = make_statement(estate, cid);
-		for (table = statement->tables; table != NULL; table = table->next)
+			statement = make_statement(estate, cid, cstate);
+		entry = hash_search(statement->tables_by_rri, &rri, HASH_FIND, NULL);
+		table = entry ? entry->table : make_table(statement, rri);
+		if (entry == NULL)
 		{
-			if (table->rri == rri)
-				break;
+			entry = hash_search(statement->tables_by_rri, &rri, HASH_ENTER, &found);
+			entry->table = table;
 		}
-		if (table == NULL)
-			table = make_table(statement, rri);
 		last_table = table;
 	}
 
@@ -295,6 +365,85 @@ drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 	free_chunks(backlog, statement);
 }
 
+/* qsort comparator: by row, and within a row by index */
+static int
+compare_conflicts(const void *a, const void *b)
+{
+	const Conflict *ca = a;
+	const Conflict *cb = b;
+
+	if (ca->position != cb->position)
+		return ca->position < cb->position ? -1 : 1;
+	return pg_cmp_size((size_t) ca->backlog, (size_t) cb->backlog);
+}
+
+/*
+ * The check that a key is unique was not conclusive: it will be made again when
+ * all entries are in.
+ */
+void
+AioBacklogConflict(AioIndexBacklog *backlog, IndexTuple tuple)
+{
+	AioStatementBacklog *statement = backlog->table->statement;
+	MemoryContext old = MemoryContextSwitchTo(statement->context);
+	Conflict   *conflict;
+
+	if (statement->nconflicts == statement->conflicts_max)
+	{
+		statement->conflicts_max = Max(16, 2 * statement->conflicts_max);
+		statement->conflicts = statement->conflicts == NULL ?
+			palloc_array(Conflict, statement->conflicts_max) :
+			repalloc_array(statement->conflicts, Conflict, statement->conflicts_max);
+	}
+	conflict = &statement->conflicts[statement->nconflicts++];
+	conflict->position = *AioEntryPosition(tuple);
+	conflict->backlog = backlog;
+	conflict->tuple = CopyIndexTuple(tuple);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Look again at keys that may be duplicates, in the order in which row-by-row
+ * inserts would have met them.  Waits for other transactions, and raises the
+ * error of the first that is a duplicate.
+ */
+static void
+check_conflicts(AioStatementBacklog *statement)
+{
+	CopyFromState cstate = statement->cstate;
+	uint64		save_lineno = 0;
+	bool		save_line_valid = false;
+
+	if (statement->nconflicts == 0)
+		return;
+	if (cstate != NULL)
+	{
+		save_lineno = cstate->cur_lineno;
+		save_line_valid = cstate->line_buf_valid;
+		cstate->line_buf_valid = false;
+		cstate->cur_attname = NULL;
+	}
+	qsort(statement->conflicts, statement->nconflicts, sizeof(Conflict),
+		  compare_conflicts);
+	for (int i = 0; i < statement->nconflicts; i++)
+	{
+		Conflict   *conflict = &statement->conflicts[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (cstate != NULL)
+			cstate->cur_lineno = conflict->position;
+		_bt_doinsert(conflict->backlog->index, conflict->tuple,
+					 UNIQUE_CHECK_EXISTING, false, conflict->backlog->heap);
+		pfree(conflict->tuple);
+	}
+	statement->nconflicts = 0;
+	if (cstate != NULL)
+	{
+		cstate->cur_lineno = save_lineno;
+		cstate->line_buf_valid = save_line_valid;
+	}
+}
+
 static void
 drain(AioStatementBacklog *statement)
 {
@@ -303,7 +452,7 @@ drain(AioStatementBacklog *statement)
 				(errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION),
 				 errmsg("index entries of rows inserted earlier by this statement are missing"),
 				 errdetail("An error that occurred while they were being inserted was caught by a function that the statement called.")));
-	if (statement->rows == 0 || statement->draining)
+	if (statement->entries_max == 0 || statement->draining)
 		return;
 
 	aio_session_stats_data.batches++;
@@ -321,6 +470,7 @@ drain(AioStatementBacklog *statement)
 			for (int i = 0; i < table->nindexes; i++)
 				drain_index(&table->indexes[i], statement);
 		}
+		check_conflicts(statement);
 		statement->draining = false;
 	}
 	PG_CATCH();
@@ -332,6 +482,17 @@ drain(AioStatementBacklog *statement)
 	PG_END_TRY();
 	statement->rows = 0;
 	statement->entries_max = 0;
+	statement->keys = false;
+}
+
+/* Does the backlog of a statement have keys that are enforced? */
+bool
+AioBacklogHasKeys(EState *estate)
+{
+	AioStatementBacklog *statement = find_statement(estate);
+
+	return statement != NULL && statement->keys && !statement->failed &&
+		!statement->draining;
 }
 
 /*
@@ -361,10 +522,10 @@ AioDrainVisibleTo(Snapshot snapshot)
 		AioStatementBacklog *statement = dlist_container(AioStatementBacklog,
 														 node, iter.cur);
 
-		if ((statement->rows > 0 || statement->failed) &&
+		if ((statement->entries_max > 0 || statement->failed) &&
 			(snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
-			 snapshot->curcid > statement->cid) &&
-			SubTransactionIsActive(statement->subid))
+			 snapshot->curcid > statement->cid || statement->frozen) &&
+			is_alive(statement))
 		{
 			aio_session_stats_data.batches_looked_at++;
 			drain(statement);
@@ -412,9 +573,11 @@ add_chunk(AioIndexBacklog *backlog, AioStatementBacklog *statement, Size bytes)
 /* Append a copy of an index tuple. */
 static void
 add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
-		  IndexTuple tuple, Size bytes)
+		  IndexTuple tuple, uint64 position)
 {
 	AioEntryChunk *chunk = backlog->last;
+	Size		tuple_bytes = MAXALIGN(IndexTupleSize(tuple));
+	Size		bytes = tuple_bytes + (backlog->unique ? sizeof(uint64) : 0);
 
 	if (chunk == NULL ||
 		chunk->used + bytes > chunk->size - offsetof(AioEntryChunk, tuples))
@@ -422,7 +585,12 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 		add_chunk(backlog, statement, bytes);
 		chunk = backlog->last;
 	}
-	memcpy(chunk->tuples + chunk->used, tuple, bytes);
+	memcpy((char *) chunk->tuples + chunk->used, tuple, tuple_bytes);
+	if (backlog->unique)
+	{
+		*AioEntryPosition((IndexTuple) ((char *) chunk->tuples + chunk->used)) = position;
+		statement->keys = true;
+	}
 	chunk->used += bytes;
 	backlog->nentries++;
 	aio_session_stats_data.entries_gathered++;
@@ -430,16 +598,17 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 }
 
 /*
- * Gather the entry of a row in the table's index at this position.  Returns
- * false if it is to be inserted at once.  Values are copied.
+ * Gather the entry of a row in one of the table's indexes.  'position' tells
+ * which row of the input it is: COPY's line, or its number.  Returns false if
+ * it is to be inserted at once.  Values are copied.
  */
 bool
-AioBacklogAdd(AioTableBacklog *table, int position,
-			  const Datum *values, const bool *isnull, ItemPointer tid)
+AioBacklogAdd(AioTableBacklog *table, int index,
+			  const Datum *values, const bool *isnull, ItemPointer tid,
+			  uint64 position)
 {
-	AioIndexBacklog *backlog = &table->indexes[position];
+	AioIndexBacklog *backlog = &table->indexes[index];
 	IndexTuple	tuple;
-	Size		bytes;
 
 	if (!backlog->gathers)
 		return false;
@@ -461,23 +630,25 @@ AioBacklogAdd(AioTableBacklog *table, int position,
 		tuple = index_form_tuple(RelationGetDescr(backlog->index),
 								 values, isnull);
 
-	bytes = MAXALIGN(IndexTupleSize(tuple));
-	if (backlog->mode == AIO_INDEX_BTREE && bytes > BTMaxItemSize)
+	if (backlog->mode == AIO_INDEX_BTREE &&
+		MAXALIGN(IndexTupleSize(tuple)) > BTMaxItemSize)
 	{
 		pfree(tuple);
 		return false;
 	}
 	tuple->t_tid = *tid;
-	add_tuple(backlog, table->statement, tuple, bytes);
+	add_tuple(backlog, table->statement, tuple, position);
 	pfree(tuple);
 	return true;
 }
 
 /*
- * Keys that grow from row to row are cheapest to insert row by row.
+ * Keys that grow from row to row are cheapest to insert row by row.  Called by
+ * the statement itself: if it fails here, nobody can catch that error on the
+ * way.
  */
 static void
-look_at_order(AioTableBacklog *table)
+look_at_order(AioTableBacklog *table, AioScope *scope)
 {
 	for (int i = 0; i < table->nindexes; i++)
 	{
@@ -489,6 +660,7 @@ look_at_order(AioTableBacklog *table)
 		backlog->looked_at = true;
 		if (AioEntriesInOrder(backlog))
 		{
+			AioScopeJoin(scope);
 			drain_index(backlog, table->statement);
 			backlog->gathers = false;
 		}
@@ -500,18 +672,22 @@ look_at_order(AioTableBacklog *table)
 }
 
 /*
- * The entries of one more row have been gathered: see whether to drain.
+ * The entries of one more row have been gathered: see whether to drain.  Before
+ * that, the tasks of the scope in which rows are inserted end: they would hold
+ * pins all the while.
  */
 void
-AioBacklogConsider(AioTableBacklog *table)
+AioBacklogConsider(AioTableBacklog *table, AioScope *scope)
 {
 	AioStatementBacklog *statement = table->statement;
 
 	statement->rows++;
 	if (statement->rows % ENTRIES_TO_LOOK_AT == 0)
-		look_at_order(table);
-	if (memory_needed(statement) >= (Size) aio_index_batch_memory * 1024)
+		look_at_order(table, scope);
+	if (memory_needed(statement) >= (Size) aio_index_batch_memory * 1024 ||
+		statement->entries_max >= ENTRIES_MAX)
 	{
+		AioScopeJoin(scope);
 		aio_session_stats_data.batches_full++;
 		drain(statement);
 	}

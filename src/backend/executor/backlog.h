@@ -25,13 +25,16 @@
 #define aio_debug_rows_before_batch AIO_ROWS_BEFORE_BATCH
 #endif
 
-/* Index tuples, one after the other, each at its MAXALIGNed size. */
+/*
+ * Index tuples, one after the other, each at its MAXALIGNed size; if keys are
+ * enforced, each followed by the position of its row in the input, an uint64.
+ */
 typedef struct AioEntryChunk
 {
 	struct AioEntryChunk *next;
 	Size		used;
 	Size		size;
-	char		tuples[FLEXIBLE_ARRAY_MEMBER];
+	int64		tuples[FLEXIBLE_ARRAY_MEMBER];	/* aligned, that is */
 } AioEntryChunk;
 
 /* The backlog of one index. */
@@ -40,12 +43,14 @@ typedef struct AioIndexBacklog
 	Relation	index;
 	Relation	heap;
 	AioIndexMode mode;
+	bool		unique;			/* its keys are enforced at once */
 	bool		gathers;		/* entries are gathered, not inserted at once */
 	bool		looked_at;		/* their order has been looked at */
 
 	AioEntryChunk *first;		/* chunks in input order */
 	AioEntryChunk *last;
 	uint32		nentries;
+	struct AioTableBacklog *table;	/* whose index it is */
 } AioIndexBacklog;
 
 /* The backlog of one result relation. */
@@ -68,13 +73,27 @@ typedef struct AioEntry
 	IndexTuple	tuple;
 } AioEntry;
 
+/* The position of the row that an entry with an enforced key is about. */
+static inline uint64 *
+AioEntryPosition(IndexTuple tuple)
+{
+	return (uint64 *) ((char *) tuple + MAXALIGN(IndexTupleSize(tuple)));
+}
+
 /* backlog.c */
 extern AioTableBacklog *AioBacklogFor(ResultRelInfo *rri, EState *estate,
-									  CommandId cid, int nrows);
-extern bool AioBacklogAdd(AioTableBacklog *table, int position,
+									  CommandId cid, CopyFromState cstate,
+									  int nrows);
+extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  const Datum *values, const bool *isnull,
-						  ItemPointer tid);
-extern void AioBacklogConsider(AioTableBacklog *table);
+						  ItemPointer tid, uint64 position);
+extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
+extern void AioBacklogConflict(AioIndexBacklog *backlog, IndexTuple tuple);
+extern bool AioBacklogHasKeys(EState *estate);
+
+/* guard.c */
+extern bool AioKeysMayWait(ResultRelInfo *rri, EState *estate,
+						   CopyFromState cstate);
 
 /* entry_sort.c */
 extern AioEntry *AioSortEntries(AioIndexBacklog *backlog);

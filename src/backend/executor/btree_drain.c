@@ -15,7 +15,9 @@
  * looks too full, and whose sibling is not being read anyway, becomes a task:
  * it awaits the sibling first, and later runs overtake it.
  *
- * Entries whose uniqueness is checked do not get here: see backlog.c.
+ * A key that is enforced is inserted with a check that does not wait; if it may
+ * be a duplicate, backlog.c sees to it later.  Equal keys are in one run, in
+ * the order of rows.
  *
  * Tests: src/test/aio/sql, src/test/aio/t.
  *
@@ -37,6 +39,7 @@
 
 typedef struct BtreeDrain
 {
+	AioIndexBacklog *backlog;
 	Relation	index;
 	Relation	heap;
 	AioEntry   *entries;
@@ -63,7 +66,12 @@ typedef struct BtreeRun
 static inline BTScanInsert
 make_key(BtreeDrain *drain, uint32 entry)
 {
-	return _bt_mkscankey(drain->index, drain->entries[entry].tuple);
+	BTScanInsert key = _bt_mkscankey(drain->index, drain->entries[entry].tuple);
+
+	/* a unique check begins at the first tuple with this key */
+	if (drain->backlog->unique && !key->anynullkeys)
+		key->scantid = NULL;
+	return key;
 }
 
 /* The last item of a page above the leaves that is less than the key. */
@@ -245,8 +253,12 @@ insert_entries(BtreeDrain *drain, Buffer buffer, uint32 first, uint32 end)
 		for (uint32 i = first; i < end; i++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			_bt_doinsert(drain->index, drain->entries[i].tuple,
-						 UNIQUE_CHECK_NO, false, drain->heap);
+			if (!drain->backlog->unique)
+				_bt_doinsert(drain->index, drain->entries[i].tuple,
+							 UNIQUE_CHECK_NO, false, drain->heap);
+			else if (!_bt_doinsert(drain->index, drain->entries[i].tuple,
+								   UNIQUE_CHECK_PARTIAL, false, drain->heap))
+				AioBacklogConflict(drain->backlog, drain->entries[i].tuple);
 		}
 	}
 	PG_FINALLY();
@@ -309,6 +321,7 @@ AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries, AioScope *scope)
 	AioTaskOptions options = {0};
 	BtreeRun	task;
 
+	drain->backlog = backlog;
 	drain->index = backlog->index;
 	drain->heap = backlog->heap;
 	drain->entries = entries;

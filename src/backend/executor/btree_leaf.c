@@ -8,12 +8,10 @@
  * searching.  All else (the position on the page, splits, deduplication, WAL)
  * is upstream's.
  *
- * Why that is the right leaf: no key is less than the one for which it was
- * found, by a search or from a separator in the parent page, so the key is
- * above the leaf's lower bound, because that never rises.  A split gives the
- * upper part of a page away, a deleted page leaves its part to its right
- * sibling; and the page cannot be recycled while this transaction runs.  The
- * upper bound, the high key, is looked at with the page locked.
+ * Why that is the right leaf: the key is greater than the first one on it, and
+ * not greater than its high key, with the page locked.  That it should be the
+ * right one follows from the order in which entries come; but where the sort
+ * and the comparison function disagree, a wrong leaf would be a corrupt index.
  *
  * A leaf that has no room for the entry is declined: a split needs the stack
  * of parents that only a search returns.  Upstream's cache of the rightmost
@@ -46,6 +44,11 @@ leaf_fits(Relation index, Page page, BTInsertState insertstate)
 	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) || P_INCOMPLETE_SPLIT(opaque))
 		return false;
 	if (PageGetFreeSpace(page) < insertstate->itemsz)
+		return false;
+	if (!P_LEFTMOST(opaque) &&
+		(PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(opaque) ||
+		 _bt_compare(index, insertstate->itup_key, page,
+					 P_FIRSTDATAKEY(opaque)) <= 0))
 		return false;
 	return P_RIGHTMOST(opaque) ||
 		_bt_compare(index, insertstate->itup_key, page, P_HIKEY) <= 0;

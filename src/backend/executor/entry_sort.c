@@ -33,6 +33,8 @@ typedef struct BtreeOrder
 	TupleDesc	desc;
 	int			nkeys;
 	bool		abbreviated;	/* AioEntry.key is */
+	bool		unique;
+	bool		nulls_equal;
 	SortSupportData keys[INDEX_MAX_KEYS];
 } BtreeOrder;
 
@@ -44,11 +46,13 @@ first_is_null(const IndexTupleData *tuple)
 }
 
 static void
-prepare_order(BtreeOrder *order, Relation index, bool abbreviate)
+prepare_order(BtreeOrder *order, Relation index, bool unique, bool abbreviate)
 {
 	memset(order, 0, sizeof(BtreeOrder));
 	order->desc = RelationGetDescr(index);
 	order->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	order->unique = unique;
+	order->nulls_equal = index->rd_index->indnullsnotdistinct;
 	for (int i = 0; i < order->nkeys; i++)
 	{
 		SortSupport key = &order->keys[i];
@@ -64,10 +68,16 @@ prepare_order(BtreeOrder *order, Relation index, bool abbreviate)
 	order->abbreviated = order->keys[0].abbrev_converter != NULL;
 }
 
-/* Compare by all that AioEntry.key does not tell. */
+/*
+ * Compare by all that AioEntry.key does not tell.  Of equal keys that are
+ * enforced, the later row's is the one to be found a duplicate; all others are
+ * in the order of the heap.
+ */
 static pg_noinline int
 compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
 {
+	bool		enforced = order->unique;
+
 	for (int i = order->abbreviated ? 0 : 1; i < order->nkeys; i++)
 	{
 		bool		anull;
@@ -81,7 +91,11 @@ compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
 			ApplySortComparator(aval, anull, bval, bnull, &order->keys[i]);
 		if (result != 0)
 			return result;
+		if (anull && !order->nulls_equal)
+			enforced = false;
 	}
+	if (enforced)
+		return *AioEntryPosition(a->tuple) < *AioEntryPosition(b->tuple) ? -1 : 1;
 	return ItemPointerCompare(&a->tuple->t_tid, &b->tuple->t_tid);
 }
 
@@ -154,10 +168,11 @@ list_entries(AioIndexBacklog *backlog)
 	{
 		for (Size at = 0; at < chunk->used;)
 		{
-			IndexTuple	tuple = (IndexTuple) (chunk->tuples + at);
+			IndexTuple	tuple = (IndexTuple) ((char *) chunk->tuples + at);
 
 			entries[n++].tuple = tuple;
-			at += MAXALIGN(IndexTupleSize(tuple));
+			at += MAXALIGN(IndexTupleSize(tuple)) +
+				(backlog->unique ? sizeof(uint64) : 0);
 		}
 	}
 	Assert(n == backlog->nentries);
@@ -236,7 +251,7 @@ AioSortEntries(AioIndexBacklog *backlog)
 		BtreeOrder	order;
 		bool		no_nulls;
 
-		prepare_order(&order, backlog->index, true);
+		prepare_order(&order, backlog->index, backlog->unique, true);
 		no_nulls = set_keys(entries, n, &order);
 		if (no_nulls && !order.keys[0].ssup_reverse &&
 			order.keys[0].comparator == ssup_datum_unsigned_cmp)
@@ -262,7 +277,7 @@ AioEntriesInOrder(AioIndexBacklog *backlog)
 		return false;
 
 	entries = list_entries(backlog);
-	prepare_order(&order, backlog->index, false);
+	prepare_order(&order, backlog->index, backlog->unique, false);
 	set_keys(entries, backlog->nentries, &order);
 	for (uint32 i = 1; i < backlog->nentries; i++)
 	{

@@ -81,4 +81,8 @@ AioDrainHash(AioIndexBacklog *backlog, AioEntry *entries)
 		}
 	}
 	AioLeafStreamEnd(stream);
+	if (drain->planned != drain->nentries)
+		elog(ERROR, "only %u of %u entries of hash index \"%s\" have been inserted",
+			 drain->planned, drain->nentries,
+			 RelationGetRelationName(drain->index));
 }

@@ -35,6 +35,7 @@
 #include "aio/task.h"
 #include "backlog.h"
 #include "catalog/catalog.h"
+#include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "index_task.h"
@@ -163,7 +164,7 @@ insert_rows(AioScope *scope, void *arg)
 								  batch->arbiterIndexes,
 								  batch->onlySummarizing);
 		if (batch->backlog != NULL)
-			AioBacklogConsider(batch->backlog);
+			AioBacklogConsider(batch->backlog, scope);
 	}
 }
 
@@ -189,7 +190,7 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 		estate->es_processed >= aio_debug_rows_before_batch &&
 		estate->es_plannedstmt != NULL &&
 		estate->es_plannedstmt->commandType != CMD_UPDATE)
-		backlog = AioBacklogFor(rri, estate, estate->es_output_cid, 1);
+		backlog = AioBacklogFor(rri, estate, estate->es_output_cid, NULL, 1);
 
 	if (backlog == NULL && (!tasks || rri->ri_NumIndices < 2))
 		recheck = ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
@@ -228,13 +229,14 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
  *
  * Returns, allocated in the per-tuple context, what ExecInsertIndexTuples()
  * would have returned for each row; or NULL if nothing was done because the
- * caller may as well go row by row.  *cur_lineno is set to each row's line
- * from linenos, such that errors report the line that they are about.
+ * caller may as well go row by row.  The current line of cstate is set to each
+ * row's line from linenos, such that errors report the line that they are
+ * about.
  */
 List	  **
 AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 					CommandId cid, EState *estate,
-					uint64 *cur_lineno, const uint64 *linenos)
+					CopyFromState cstate, const uint64 *linenos)
 {
 	AioTablePolicy *policy = find_policy(rri);
 	uint64		generation;
@@ -243,7 +245,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 
 	if (policy == NULL)
 		return NULL;
-	batch.backlog = AioBacklogFor(rri, estate, cid, nslots);
+	batch.backlog = AioBacklogFor(rri, estate, cid, cstate, nslots);
 	batch.tasks = tasks_help(policy);
 	if (batch.backlog == NULL && (!batch.tasks || nslots < 2))
 		return NULL;
@@ -257,7 +259,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	batch.nslots = nslots;
 	batch.rechecks = MemoryContextAllocZero(GetPerTupleMemoryContext(estate),
 											sizeof(List *) * nslots);
-	batch.cur_lineno = cur_lineno;
+	batch.cur_lineno = &cstate->cur_lineno;
 	batch.linenos = linenos;
 	AioScopeRun(insert_rows, &batch);
 	note_reads(policy, generation, nslots, reads_before);
@@ -402,7 +404,9 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 							checkUnique, indexUnchanged, indexInfo);
 
 	if (batch->backlog != NULL &&
-		AioBacklogAdd(batch->backlog, position, values, isnull, tid))
+		AioBacklogAdd(batch->backlog, position, values, isnull, tid,
+					  batch->cur_lineno ? batch->linenos[batch->row] :
+					  batch->estate->es_processed))
 		return true;
 	if (!batch->tasks)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,

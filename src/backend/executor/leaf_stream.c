@@ -132,7 +132,7 @@ AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer, AioLeafRun *run)
 {
 	void	   *number;
 
-	while (!stream->complete &&
+	while (!stream->complete && AioLeafStreamRoom(stream) > 0 &&
 		   stream->planned - stream->issued < RUNS_AHEAD)
 	{
 		uint32		before = stream->planned;
@@ -141,7 +141,10 @@ AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer, AioLeafRun *run)
 		stream->complete = stream->planned == before;
 	}
 	if (stream->taken == stream->planned)
+	{
+		Assert(stream->complete);
 		return false;
+	}
 
 	*buffer = read_stream_next_buffer(stream->stream, &number);
 	if (!BufferIsValid(*buffer))

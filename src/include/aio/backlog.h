@@ -10,6 +10,8 @@
 #ifndef AIO_BACKLOG_H
 #define AIO_BACKLOG_H
 
+#include "commands/copy.h"
+#include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "utils/snapshot.h"
 
@@ -25,6 +27,11 @@ extern PGDLLIMPORT int aio_debug_rows_before_batch;
 /* does any running statement have a backlog? */
 extern PGDLLIMPORT bool aio_backlogs_exist;
 
+extern uint64 AioCopyFrom(CopyFromState cstate);
+extern void AioExecutePlan(QueryDesc *query, CmdType operation,
+						   bool sendTuples, uint64 numberTuples,
+						   ScanDirection direction, DestReceiver *dest);
+extern void AioRunGuarded(QueryDesc *query, void (*run) (void *arg), void *arg);
 extern void AioDrainStatement(EState *estate);
 extern void AioDrainVisibleTo(Snapshot snapshot);
 

@@ -11,6 +11,7 @@
 #define AIO_INDEX_INSERT_H
 
 #include "access/genam.h"
+#include "commands/copy.h"
 #include "nodes/execnodes.h"
 
 extern PGDLLIMPORT bool aio_await_index_inserts;
@@ -21,7 +22,7 @@ extern List *AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
 								  bool onlySummarizing);
 extern List **AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots,
 								  int nslots, CommandId cid, EState *estate,
-								  uint64 *cur_lineno, const uint64 *linenos);
+								  CopyFromState cstate, const uint64 *linenos);
 extern bool AioIndexInsertInScope(Relation indexRelation, Datum *values,
 								  bool *isnull, ItemPointer tid,
 								  Relation heapRelation,

@@ -26,6 +26,7 @@ typedef struct AioReadFuture
 extern void AioReadFutureInit(AioReadFuture *future, const PgAioWaitRef *wref);
 extern bool AioFutureIsRead(const AioFuture *future);
 extern void AioReadAbandon(AioReadFuture *read);
+extern void AioReadAbandonAll(void);
 extern void AioReadReap(void);
 
 #endif							/* AIO_READ_H */

@@ -79,5 +79,7 @@ extern bool AioTaskIsFirstInOrder(void);
 extern void AioAwaitTurn(void);
 extern void AioTaskForbidSuspend(void);
 extern int	AioTaskLimit(void);
+extern bool AioErrorIsAboutRow(int sqlerrcode);
+extern void AioCleanUpAfterError(uint32 holdoff, uint32 cancel_holdoff);
 
 #endif							/* AIO_TASK_H */

@@ -1,10 +1,12 @@
 uint64
 CopyFrom(CopyFromState c)
 {
-	EState *state = make();
+	EState *estate = make();
+	ErrorContextCallback callback;
 
-	rows(state);
-	ExecASInsertTriggers(state, c->target, c->capture);
+	rows(estate);
+	error_context_stack = callback.previous;
+	ExecASInsertTriggers(estate, c->target, c->capture);
 	return 0;
 }
 
@@ -26,7 +28,7 @@ standard_ExecutorRun(QueryDesc *queryDesc)
 
 	check(queryDesc);
 	estate = queryDesc->estate;
-	run(estate);
+	ExecutePlan(queryDesc, estate);
 }
 
 void
@@ -36,4 +38,19 @@ other(QueryDesc *queryDesc)
 
 	estate = queryDesc->estate;
 	fireASTriggers(estate);
+}
+
+void
+standard_ExecutorFinish(QueryDesc *queryDesc)
+{
+	EState *estate = queryDesc->state;
+
+	ExecPostprocessPlan(estate);
+	triggers(estate);
+}
+
+uint64
+DoCopy(CopyFromState c)
+{
+	return CopyFrom(c);
 }

@@ -1,11 +1,13 @@
 uint64
 CopyFrom(CopyFromState c)
 {
-	EState *state = make();
+	EState *estate = make();
+	ErrorContextCallback callback;
 
-	rows(state);
-	AioRowsInserted(state);
-	ExecASInsertTriggers(state, c->target, c->capture);
+	rows(estate);
+	AioRowsInserted(estate);
+	error_context_stack = callback.previous;
+	ExecASInsertTriggers(estate, c->target, c->capture);
 	return 0;
 }
 
@@ -29,7 +31,7 @@ standard_ExecutorRun(QueryDesc *queryDesc)
 	check(queryDesc);
 	estate = queryDesc->estate;
 	AioBeforeQuery(estate->es_snapshot);
-	run(estate);
+	AioExecutePlan(queryDesc, estate);
 }
 
 void
@@ -39,4 +41,20 @@ other(QueryDesc *queryDesc)
 
 	estate = queryDesc->estate;
 	fireASTriggers(estate);
+}
+
+void
+standard_ExecutorFinish(QueryDesc *queryDesc)
+{
+	EState *estate = queryDesc->state;
+
+	ExecPostprocessPlan(estate);
+	AioRowsInserted(estate);
+	triggers(estate);
+}
+
+uint64
+DoCopy(CopyFromState c)
+{
+	return AioCopyFrom(c);
 }

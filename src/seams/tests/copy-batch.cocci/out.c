@@ -6,8 +6,8 @@ CopyMultiInsertBufferFlush(Info *info, Buffer *buffer)
 
 	table_multi_insert(rri->ri_RelationDesc, slots, n, mycid);
 	MemoryContextSwitchTo(old);
-	rechecks = AioInsertIndexBatch(rri, slots, n, mycid, estate,
-				       &cstate->cur_lineno, buffer->linenos);
+	rechecks = AioInsertIndexBatch(rri, slots, n, mycid, estate, cstate,
+				       buffer->linenos);
 	for (i = 0; i < n; i++)
 	{
 		if (rri->ri_NumIndices > 0)

@@ -37,3 +37,8 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 CREATE FUNCTION overflow_in_child()
 RETURNS text
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Execute a statement until it has returned so many rows, and no further.
+CREATE FUNCTION execute_some(command text, row_count bigint)
+RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

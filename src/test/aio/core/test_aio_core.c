@@ -56,6 +56,7 @@
 #include "aio/future.h"
 #include "aio/stats.h"
 #include "aio/task.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "internal.h"
@@ -81,6 +82,7 @@ PG_FUNCTION_INFO_V1(use_table);
 PG_FUNCTION_INFO_V1(held);
 PG_FUNCTION_INFO_V1(spawn_empty);
 PG_FUNCTION_INFO_V1(overflow_in_child);
+PG_FUNCTION_INFO_V1(execute_some);
 
 #define FLAGS		10
 #define PINS		100
@@ -637,4 +639,20 @@ overflow_in_child(PG_FUNCTION_ARGS)
 	if (WIFSIGNALED(status))
 		PG_RETURN_TEXT_P(cstring_to_text(psprintf("killed by signal %s", WTERMSIG(status) == SIGSEGV ? "SEGV" : "other")));
 	PG_RETURN_TEXT_P(cstring_to_text(psprintf("exited with %d", WEXITSTATUS(status))));
+}
+
+/*
+ * Execute a statement until it has returned so many rows, and no further.
+ */
+Datum
+execute_some(PG_FUNCTION_ARGS)
+{
+	char	   *command = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	int64		rows = PG_GETARG_INT64(1);
+
+	SPI_connect();
+	SPI_execute(command, false, rows);
+	rows = SPI_processed;
+	SPI_finish();
+	PG_RETURN_INT64(rows);
 }

@@ -117,9 +117,14 @@ is($tight->{entries}, 12000, 'little memory: all gathered nevertheless');
 run(q{
 	CREATE TABLE k (LIKE source);
 	CREATE UNIQUE INDEX k_a ON k (a);});
-gathers('INSERT INTO k SELECT * FROM source', 0, 'unique keys do not wait');
+gathers('INSERT INTO k SELECT * FROM source', 4000, 'unique keys wait');
+gathers(q{CREATE SEQUENCE q; INSERT INTO k SELECT nextval('q'), a || 'n', b FROM source}, 0, 'not if later rows advance a sequence');
+gathers(q{CREATE FUNCTION plain(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN i; END'; INSERT INTO k SELECT plain(id), a || 'u', b FROM source},
+	0, 'nor if they call user code');
+gathers(q{CREATE TABLE k2 (LIKE source, CHECK (plain(id) > 0)); CREATE UNIQUE INDEX ON k2 (a); INSERT INTO k2 SELECT * FROM source},
+	0, 'nor if a constraint does');
 run(q{
-	TRUNCATE k; DROP INDEX k_a;
+	DROP TABLE k, k2; CREATE TABLE k (LIKE source);
 	ALTER TABLE k ADD UNIQUE (a) DEFERRABLE INITIALLY DEFERRED, ADD EXCLUDE USING gist (id WITH =);});
 gathers('INSERT INTO k SELECT * FROM source', 0, 'deferrable and exclusion constraints do not wait');
 run(q{
@@ -144,7 +149,37 @@ is(run('SELECT count(*) FROM k'), '0', 'and nothing of that statement is left');
 # ON CONFLICT
 run(q{DROP TABLE k; CREATE TABLE k (LIKE source); CREATE UNIQUE INDEX k_id ON k (id); CREATE INDEX ON k (a);});
 gathers('INSERT INTO k SELECT * FROM source ON CONFLICT DO NOTHING', 0, 'ON CONFLICT does not gather');
-gathers('INSERT INTO k SELECT -id, a, b FROM source', 4000, 'the same without it does');
+gathers('INSERT INTO k SELECT -id, a, b FROM source', 8000, 'the same without it does');
+
+# errors of keys that wait: the first row that fails is reported
+sub reports
+{
+	my ($statement, $error, $why) = @_;
+	my $before = run('SELECT count(*) FROM k');
+	run($statement);
+	like(errors(), $error, $why);
+	is(run('SELECT count(*) FROM k'), $before, "$why: and nothing is left");
+}
+
+run(q{DROP TABLE k; CREATE TABLE k (LIKE source); CREATE UNIQUE INDEX k_a ON k (a); CREATE UNIQUE INDEX k_b ON k (b); CREATE INDEX ON k (b, a);
+	INSERT INTO k VALUES (0, 'taken', -1), (0, md5('3000'), -2), (0, md5('2500'), -3);});
+reports('INSERT INTO k SELECT * FROM source', qr/Key \(a\)=\(@{[ run(q{SELECT md5('2500')}) ]}\) already exists/, 'the first of two duplicates');
+reports("COPY k FROM '$file'", qr/duplicate key value violates unique constraint "k_a".*\(a\)=.*COPY k, line 2500\s*$/s, 'COPY, with its line');
+reports("INSERT INTO k SELECT id, a, CASE WHEN id = 2400 THEN -1 ELSE b END FROM source", qr/Key \(b\)=\(-1\) already exists/, 'by row, not by index');
+reports("INSERT INTO k SELECT id, a, b + 0 / (2700 - id) FROM source", qr/Key \(a\)=.*already exists/, 'before the error of a later row');
+reports("INSERT INTO k SELECT id, a, b + 0 / (2300 - id) FROM source", qr/division by zero/, 'not before that of an earlier row');
+reports("INSERT INTO k SELECT id, CASE WHEN id IN (1400, 2200) THEN 'new' ELSE a END, b FROM source", qr/Key \(a\)=\(new\) already exists/, 'within the batch');
+run("COPY (SELECT id, CASE WHEN id IN (1400, 2200) THEN 'new' ELSE a END, CASE WHEN id = 4000 THEN 'x' ELSE b::text END FROM source) TO '$file.flawed'");
+reports("COPY k FROM '$file.flawed'", qr/Key \(a\)=\(new\) already exists.*\nCONTEXT:  COPY k, line 2200\s*$/s, 'COPY: before a later line that cannot be read');
+run("COPY (SELECT id, CASE WHEN id IN (1400, 2200) THEN 'new' ELSE a END, CASE WHEN id = 2100 THEN 'x' ELSE b::text END FROM source) TO '$file.flawed'");
+reports("COPY k FROM '$file.flawed'", qr/invalid input syntax for type integer: "x".*COPY k, line 2100, column b/s, 'COPY: after an earlier one');
+
+# a statement that is not run to its end
+run(q{CREATE EXTENSION test_aio_core;
+	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX k_a ON k (a);});
+my $some = batches(q{SELECT execute_some('INSERT INTO k SELECT * FROM source RETURNING id', 3000)});
+is($some->{entries}, 2000, 'a statement that is stopped before its end has gathered');
+is($some->{batches}, 1, 'and is drained');
 
 # whoever looks
 run(q{CREATE TABLE seen (id int, a text, n int);

@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * execMain.c
+ *	  Tail of executor/execMain.c: the executor's main loop, in a guard.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aio/index_insert.h"
+
+typedef struct ExecutePlanArgs
+{
+	QueryDesc  *query;
+	CmdType		operation;
+	bool		sendTuples;
+	uint64		numberTuples;
+	ScanDirection direction;
+	DestReceiver *dest;
+} ExecutePlanArgs;
+
+static void
+execute_plan(void *arg)
+{
+	ExecutePlanArgs *args = arg;
+
+	ExecutePlan(args->query, args->operation, args->sendTuples,
+				args->numberTuples, args->direction, args->dest);
+}
+
+/*
+ * ExecutePlan(), in a guard if the statement's keys may wait.
+ */
+void
+AioExecutePlan(QueryDesc *query, CmdType operation, bool sendTuples,
+			   uint64 numberTuples, ScanDirection direction,
+			   DestReceiver *dest)
+{
+	ExecutePlanArgs args;
+
+	if (operation != CMD_INSERT || aio_index_batch_memory == 0 ||
+		!aio_await_index_inserts)
+	{
+		ExecutePlan(query, operation, sendTuples, numberTuples, direction, dest);
+		return;
+	}
+	args.query = query;
+	args.operation = operation;
+	args.sendTuples = sendTuples;
+	args.numberTuples = numberTuples;
+	args.direction = direction;
+	args.dest = dest;
+	AioRunGuarded(query, execute_plan, &args);
+}

@@ -1,0 +1,380 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.c
+ *	  The first row that fails decides, also if its keys are still waiting.
+ *
+ * A backlog may hold keys whose uniqueness is not established yet.  If a later
+ * row of the statement fails meanwhile, for whatever reason that is about its
+ * data, inserting row by row would have met a duplicate among the earlier ones
+ * first.  So the statement runs in a guard, which catches the error, drains
+ * the backlog, and raises the error of that instead, if there is one.
+ *
+ * What has been caught is an error about data, raised by code that evaluates
+ * expressions, parses input or checks constraints, perhaps with locks held;
+ * these are released as the transaction's abort would release them.  No row is
+ * produced any more, and the transaction is rolled back in any case.  If what
+ * cannot be restored here has changed, the error goes on as it is.
+ *
+ * INVARIANT-36: keys that are enforced wait only in statements in which the
+ * rows after a failing one have no effect that would remain or be seen: no
+ * sequence is advanced, no user code runs, no notice is sent.
+ *
+ * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/t/008_random.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "aio/backlog.h"
+#include "aio/index_insert.h"
+#include "aio/task.h"
+#include "backlog.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "commands/copyfrom_internal.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "storage/ipc.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* A statement that runs in a guard.  Lives on the stack. */
+typedef struct AioGuard
+{
+	struct AioGuard *outer;
+	QueryDesc  *query;			/* that is executed; or */
+	CopyFromState cstate;		/* that is read from */
+	EState	   *backlog_of;		/* whose backlog has keys that are enforced */
+
+	/* what held when it began */
+	MemoryContext memory_context;
+	ResourceOwner owner;
+	int			nest_level;
+	Oid			userid;
+	int			sec_context;
+	uint32		holdoff;
+	uint32		cancel_holdoff;
+	AioScope   *scope;
+} AioGuard;
+
+static AioGuard *innermost = NULL;
+
+static void
+guard_begin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
+{
+	guard->outer = innermost;
+	guard->query = query;
+	guard->cstate = cstate;
+	guard->backlog_of = NULL;
+	guard->memory_context = CurrentMemoryContext;
+	guard->owner = CurrentResourceOwner;
+	guard->nest_level = GetCurrentTransactionNestLevel();
+	GetUserIdAndSecContext(&guard->userid, &guard->sec_context);
+	guard->holdoff = InterruptHoldoffCount;
+	guard->cancel_holdoff = QueryCancelHoldoffCount;
+	guard->scope = aio_current_scope;
+	innermost = guard;
+}
+
+/*
+ * The guarded statement has failed: raise the error of an earlier row instead,
+ * if there is one.
+ */
+static void
+settle(AioGuard *guard)
+{
+	ErrorContextCallback callback;
+	ErrorData  *error;
+
+	if (guard->backlog_of == NULL || proc_exit_inprogress ||
+		!AioBacklogHasKeys(guard->backlog_of) ||
+		GetCurrentTransactionNestLevel() != guard->nest_level ||
+		!AioErrorIsAboutRow(geterrcode()))
+		return;
+
+	MemoryContextSwitchTo(guard->memory_context);
+	error = CopyErrorData();
+	FlushErrorState();
+
+	AioCleanUpAfterError(guard->holdoff, guard->cancel_holdoff);
+	aio_current_scope = guard->scope;
+	CurrentResourceOwner = guard->owner;
+	SetUserIdAndSecContext(guard->userid, guard->sec_context);
+
+	if (guard->cstate != NULL)
+	{
+		callback.callback = CopyFromErrorCallback;
+		callback.arg = guard->cstate;
+		callback.previous = error_context_stack;
+		error_context_stack = &callback;
+	}
+	AioDrainStatement(guard->backlog_of);
+
+	/* no earlier row fails; as errfinish() leaves it */
+	InterruptHoldoffCount = 0;
+	QueryCancelHoldoffCount = 0;
+	ReThrowError(error);
+}
+
+/*
+ * CopyFrom(), in a guard.
+ */
+uint64
+AioCopyFrom(CopyFromState cstate)
+{
+	AioGuard	guard;
+	uint64		processed = 0;
+
+	if (aio_index_batch_memory == 0 || !aio_await_index_inserts)
+		return CopyFrom(cstate);
+
+	guard_begin(&guard, NULL, cstate);
+	PG_TRY();
+	{
+		processed = CopyFrom(cstate);
+	}
+	PG_CATCH();
+	{
+		innermost = guard.outer;
+		settle(&guard);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	innermost = guard.outer;
+	return processed;
+}
+
+/*
+ * run(arg), which runs the plan of query, in a guard.
+ */
+void
+AioRunGuarded(QueryDesc *query, void (*run) (void *arg), void *arg)
+{
+	AioGuard	guard;
+
+	guard_begin(&guard, query, NULL);
+	PG_TRY();
+	{
+		run(arg);
+	}
+	PG_CATCH();
+	{
+		innermost = guard.outer;
+		settle(&guard);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	innermost = guard.outer;
+}
+
+/* ------------------------------------------------------------------------
+ * What rows after a failing one may do
+ * ------------------------------------------------------------------------
+ */
+
+/* Volatile, but it leaves nothing and tells nobody. */
+static bool
+function_leaves_nothing(Oid funcid)
+{
+	switch (funcid)
+	{
+		case F_RANDOM_:
+		case F_RANDOM_INT4_INT4:
+		case F_RANDOM_INT8_INT8:
+		case F_RANDOM_NUMERIC_NUMERIC:
+		case F_RANDOM_NORMAL:
+		case F_GEN_RANDOM_UUID:
+		case F_UUIDV4:
+		case F_UUIDV7_:
+		case F_UUIDV7_INTERVAL:
+		case F_CLOCK_TIMESTAMP:
+		case F_TIMEOFDAY:
+			return true;
+		default:
+			return funcid < FirstGenbkiObjectId &&
+				func_volatile(funcid) != PROVOLATILE_VOLATILE;
+	}
+}
+
+static bool
+leaves_something_checker(Oid funcid, void *context)
+{
+	return !function_leaves_nothing(funcid);
+}
+
+/* Does evaluating this do anything besides giving a value? */
+static bool
+leaves_something(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, NextValueExpr) || IsA(node, CoerceToDomain))
+		return true;
+	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
+		return true;
+	if (check_functions_in_node(node, leaves_something_checker, NULL))
+		return true;
+	return expression_tree_walker(node, leaves_something, NULL);
+}
+
+/* PlanState walker: likewise, for the expressions of a plan. */
+static bool
+plan_leaves_something(PlanState *state, void *context)
+{
+	Plan	   *plan;
+
+	if (state == NULL)
+		return false;
+	plan = state->plan;
+	if (leaves_something((Node *) plan->targetlist, NULL) ||
+		leaves_something((Node *) plan->qual, NULL) ||
+		plan->initPlan != NIL)
+		return true;
+	switch (nodeTag(plan))
+	{
+		case T_ModifyTable:
+			if (((ModifyTable *) plan)->withCheckOptionLists != NIL)
+				return true;
+			break;
+		case T_Result:
+			if (leaves_something(((Result *) plan)->resconstantqual, NULL))
+				return true;
+			break;
+		case T_FunctionScan:
+			if (leaves_something((Node *) ((FunctionScan *) plan)->functions, NULL))
+				return true;
+			break;
+		case T_ValuesScan:
+			if (leaves_something((Node *) ((ValuesScan *) plan)->values_lists, NULL))
+				return true;
+			break;
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
+			if (leaves_something((Node *) ((Join *) plan)->joinqual, NULL))
+				return true;
+			break;
+		case T_ProjectSet:
+		case T_SeqScan:
+		case T_Sort:
+		case T_Limit:
+		case T_Hash:
+		case T_Material:
+		case T_SubqueryScan:
+		case T_Append:
+		case T_Agg:
+		case T_Unique:
+		case T_Group:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_BitmapIndexScan:
+			break;
+		default:
+			/* whatever else there is */
+			return true;
+	}
+	return planstate_tree_walker(state, plan_leaves_something, context);
+}
+
+/* Does checking a row, or computing its generated columns? */
+static bool
+table_leaves_something(ResultRelInfo *rri)
+{
+	TupleConstr *constr = RelationGetDescr(rri->ri_RelationDesc)->constr;
+
+	if (rri->ri_TrigDesc != NULL &&
+		(rri->ri_TrigDesc->trig_insert_before_row ||
+		 rri->ri_TrigDesc->trig_insert_instead_row))
+		return true;
+	if (rri->ri_WithCheckOptions != NIL)
+		return true;
+	if (constr == NULL)
+		return false;
+	if (constr->has_generated_stored)
+		return true;
+	for (int i = 0; i < constr->num_check; i++)
+	{
+		Node	   *check = stringToNode(constr->check[i].ccbin);
+
+		if (leaves_something(check, NULL))
+			return true;
+	}
+	return false;
+}
+
+static bool
+copy_leaves_something(CopyFromState cstate)
+{
+	TupleDesc	desc = RelationGetDescr(cstate->rel);
+
+	/* each row that is skipped is reported */
+	if (cstate->opts.on_error != COPY_ON_ERROR_STOP &&
+		cstate->opts.log_verbosity >= COPY_LOG_VERBOSITY_VERBOSE)
+		return true;
+	if (leaves_something(cstate->whereClause, NULL))
+		return true;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		/* input functions may be anybody's, and those of domains call others */
+		if (!att->attisdropped && att->atttypid >= FirstGenbkiObjectId)
+			return true;
+		if (cstate->defexprs[i] != NULL &&
+			leaves_something((Node *) cstate->defexprs[i]->expr, NULL))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May keys of this table that are enforced wait, in a statement that is
+ * running with this EState?  cstate is COPY's, or NULL.
+ *
+ * Asked once per statement and table.
+ */
+bool
+AioKeysMayWait(ResultRelInfo *rri, EState *estate, CopyFromState cstate)
+{
+	AioGuard   *guard = innermost;
+
+	if (guard == NULL || guard->cstate != cstate ||
+		(cstate == NULL && guard->query->estate != estate) ||
+		GetCurrentTransactionNestLevel() != guard->nest_level)
+		return false;
+
+	if (table_leaves_something(rri))
+		return false;
+	if (cstate != NULL)
+	{
+		if (copy_leaves_something(cstate))
+			return false;
+	}
+	else
+	{
+		PlannedStmt *stmt = estate->es_plannedstmt;
+
+		if (stmt->commandType != CMD_INSERT || stmt->hasModifyingCTE ||
+			stmt->rowMarks != NIL)
+			return false;
+		/* user functions, and domains */
+		foreach_node(PlanInvalItem, item, stmt->invalItems)
+		{
+			if (item->cacheId == PROCOID || item->cacheId == TYPEOID)
+				return false;
+		}
+		if (plan_leaves_something(guard->query->planstate, NULL))
+			return false;
+	}
+	guard->backlog_of = estate;
+	return true;
+}
