@@ -313,6 +313,17 @@ AioBacklogFor(ResultRelInfo *rri, EState *estate, CommandId cid,
 	return table;
 }
 
+/*
+ * Is it known that entries of all indexes come in order, so that the pages that
+ * they go to are in memory?
+ */
+bool
+AioBacklogInOrder(ResultRelInfo *rri, EState *estate)
+{
+	return last_table != NULL && last_table->rri == rri &&
+		last_table->statement->estate == estate && last_table->in_order;
+}
+
 /* ------------------------------------------------------------------------
  * Draining
  * ------------------------------------------------------------------------
@@ -667,8 +678,12 @@ look_at_order(AioTableBacklog *table, AioScope *scope)
 	}
 
 	table->gathers = false;
+	table->in_order = true;
 	for (int i = 0; i < table->nindexes; i++)
+	{
 		table->gathers |= table->indexes[i].gathers;
+		table->in_order &= table->indexes[i].looked_at && !table->indexes[i].gathers;
+	}
 }
 
 /*

@@ -61,6 +61,7 @@ typedef struct AioTableBacklog
 	ResultRelInfo *rri;
 	uint64		rows;			/* inserted by the statement so far */
 	bool		gathers;		/* any of its indexes does */
+	bool		in_order;		/* entries of all of them come in order */
 	int			nindexes;
 	AioIndexBacklog indexes[FLEXIBLE_ARRAY_MEMBER];
 } AioTableBacklog;
@@ -84,6 +85,7 @@ AioEntryPosition(IndexTuple tuple)
 extern AioTableBacklog *AioBacklogFor(ResultRelInfo *rri, EState *estate,
 									  CommandId cid, CopyFromState cstate,
 									  int nrows);
+extern bool AioBacklogInOrder(ResultRelInfo *rri, EState *estate);
 extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  const Datum *values, const bool *isnull,
 						  ItemPointer tid, uint64 position);

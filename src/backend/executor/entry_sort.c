@@ -214,12 +214,19 @@ set_keys(AioEntry *entries, uint32 n, BtreeOrder *order)
 	return no_nulls;
 }
 
-/* Set the keys of hash entries, whose tuples are hash values, to buckets. */
-static void
+/*
+ * Set the keys of hash entries, whose tuples are hash values, to buckets.
+ *
+ * Returns false if the entries had better stay as they are: an index that will
+ * have far more buckets than now splits them one after the other, and those
+ * filled before their turn would become long chains of pages.
+ */
+static bool
 set_buckets(AioEntry *entries, uint32 n, Relation index)
 {
 	Buffer		metabuf = InvalidBuffer;
-	HashMetaPage metap = _hash_getcachedmetap(index, &metabuf, false);
+	HashMetaPage metap = _hash_getcachedmetap(index, &metabuf, true);
+	bool		grows = n > metap->hashm_ntuples / 2;
 
 	for (uint32 i = 0; i < n; i++)
 		entries[i].key =
@@ -229,6 +236,7 @@ set_buckets(AioEntry *entries, uint32 n, Relation index)
 								 metap->hashm_lowmask);
 	if (BufferIsValid(metabuf))
 		_hash_dropbuf(index, metabuf);
+	return !grows;
 }
 
 /*
@@ -243,8 +251,8 @@ AioSortEntries(AioIndexBacklog *backlog)
 
 	if (backlog->mode == AIO_INDEX_HASH)
 	{
-		set_buckets(entries, n, backlog->index);
-		sort_buckets(entries, n);
+		if (set_buckets(entries, n, backlog->index))
+			sort_buckets(entries, n);
 	}
 	else
 	{

@@ -144,7 +144,8 @@ note_reads(AioTablePolicy *policy, uint64 generation, int nrows,
 }
 
 /*
- * AioScopeBody: insert the index entries of the batch's rows.
+ * AioScopeBody: insert the index entries of the batch's rows.  Without a scope,
+ * one after the other.
  */
 static void
 insert_rows(AioScope *scope, void *arg)
@@ -177,22 +178,31 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 bool update, bool noDupErr, bool *specConflict,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
-	AioTablePolicy *policy = find_policy(rri);
+	/* row by row, only plain inserts in great number gather entries */
+	bool		may_gather = !update && !noDupErr &&
+		estate->es_processed >= aio_debug_rows_before_batch &&
+		estate->es_plannedstmt != NULL &&
+		estate->es_plannedstmt->commandType != CMD_UPDATE;
+	AioTablePolicy *policy = NULL;
 	AioTableBacklog *backlog = NULL;
-	bool		tasks = tasks_help(policy);
-	uint64		generation = aio_policy_generation;
+	bool		tasks;
+	uint64		generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
 	List	   *recheck = NIL;
 	InsertBatch batch;
 
-	/* row by row, only plain inserts in great number gather entries */
-	if (policy != NULL && !update && !noDupErr &&
-		estate->es_processed >= aio_debug_rows_before_batch &&
-		estate->es_plannedstmt != NULL &&
-		estate->es_plannedstmt->commandType != CMD_UPDATE)
+	if (may_gather || rri->ri_NumIndices >= 2)
+		policy = find_policy(rri);
+	if (may_gather && policy != NULL)
+	{
 		backlog = AioBacklogFor(rri, estate, estate->es_output_cid, NULL, 1);
+		policy = AioGetTablePolicy(rri);
+	}
+	generation = aio_policy_generation;
+	tasks = rri->ri_NumIndices >= 2 && tasks_help(policy) &&
+		!AioBacklogInOrder(rri, estate);
 
-	if (backlog == NULL && (!tasks || rri->ri_NumIndices < 2))
+	if (backlog == NULL && !tasks)
 		recheck = ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
 										specConflict, arbiterIndexes,
 										onlySummarizing);
@@ -246,10 +256,10 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	if (policy == NULL)
 		return NULL;
 	batch.backlog = AioBacklogFor(rri, estate, cid, cstate, nslots);
-	batch.tasks = tasks_help(policy);
-	if (batch.backlog == NULL && (!batch.tasks || nslots < 2))
-		return NULL;
+	policy = AioGetTablePolicy(rri);
 	generation = aio_policy_generation;
+	batch.tasks = tasks_help(policy) && !AioBacklogInOrder(rri, estate) &&
+		(nslots >= 2 || rri->ri_NumIndices >= 2);
 
 	batch.policy = policy;
 	batch.policy_generation = generation;
@@ -261,7 +271,10 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 											sizeof(List *) * nslots);
 	batch.cur_lineno = &cstate->cur_lineno;
 	batch.linenos = linenos;
-	AioScopeRun(insert_rows, &batch);
+	if (batch.backlog != NULL || batch.tasks)
+		AioScopeRun(insert_rows, &batch);
+	else
+		insert_rows(NULL, &batch);
 	note_reads(policy, generation, nslots, reads_before);
 	return batch.rechecks;
 }
