@@ -41,6 +41,15 @@ AioInitialize(void)
 							GUC_UNIT_KB,
 							NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("aio.batch_unique_keys",
+							 "Keys whose uniqueness is enforced are gathered and inserted in index order, too.",
+							 "Sessions that insert the same keys at the same time may then deadlock where they would have waited.",
+							 &aio_batch_unique_keys,
+							 false,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.max_tasks",
 							"Maximum number of tasks of one session that may await I/O at the same time.",
 							"Three quarters of \"io_max_concurrency\" and the session's share of buffer pins are limits, too.",

@@ -53,6 +53,7 @@
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "storage/aio.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/hsearch.h"
 #include "utils/injection_point.h"
@@ -70,6 +71,9 @@ int			aio_debug_rows_before_batch = AIO_ROWS_BEFORE_BATCH;
 /* entries after which their order is looked at */
 #define ENTRIES_TO_LOOK_AT	512
 
+/* aio.batch_unique_keys */
+bool		aio_batch_unique_keys = false;
+
 /* a drain of fewer rows than this is not worth while... */
 #define ROWS_WORTH_WHILE	500
 /* ... and after so many of them the statement gathers no more */
@@ -84,7 +88,7 @@ int			aio_debug_rows_before_batch = AIO_ROWS_BEFORE_BATCH;
 /* A key that may be a duplicate: the row's own check will tell. */
 typedef struct Conflict
 {
-	uint64		position;		/* of the row in the input */
+	AioEntryRow row;
 	AioIndexBacklog *backlog;
 	IndexTuple	tuple;			/* a copy */
 } Conflict;
@@ -109,7 +113,10 @@ typedef struct AioStatementBacklog
 	HTAB	   *tables_by_rri;	/* TableByRri */
 	Size		bytes;			/* in chunks */
 	uint32		entries_max;	/* of any one index */
-	uint64		rows;			/* all of whose entries are in the backlog */
+	int			rows_kept;		/* rows that are not even in the heap */
+	Size		bytes_kept;
+	uint32		rows;			/* inserted since the last drain */
+	uint64		base_line;		/* less than the line of any of them */
 	int			short_drains;
 	Conflict   *conflicts;
 	int			nconflicts;
@@ -136,13 +143,19 @@ is_alive(const AioStatementBacklog *statement)
 		SubTransactionIsActive(statement->subid);
 }
 
+static inline bool
+is_empty(const AioStatementBacklog *statement)
+{
+	return statement->entries_max == 0 && statement->rows_kept == 0;
+}
+
 /* The statement's memory goes away. */
 static void
 forget_statement(void *arg)
 {
 	AioStatementBacklog *statement = arg;
 
-	Assert(statement->entries_max == 0 || statement->failed ||
+	Assert(is_empty(statement) || statement->failed ||
 		   !is_alive(statement));
 	dlist_delete(&statement->node);
 	aio_backlogs_exist = !dlist_is_empty(&statements);
@@ -224,6 +237,19 @@ may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
 	}
 }
 
+/*
+ * Keys that are enforced are inserted in another order than that of the rows,
+ * and none waits for another transaction before all are in.  Two sessions that
+ * insert the same keys may then wait for each other where row by row only one
+ * of them would.  So this has to be asked for, unless nobody else can insert.
+ */
+static bool
+keys_can_wait(ResultRelInfo *rri)
+{
+	return aio_batch_unique_keys ||
+		CheckRelationLockedByMe(rri->ri_RelationDesc, ShareLock, true);
+}
+
 static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
@@ -256,8 +282,8 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		if (backlog->gathers && backlog->unique)
 		{
 			if (!asked)
-				keys_wait = AioKeysMayWait(rri, statement->estate,
-										   statement->cstate);
+				keys_wait = keys_can_wait(rri) && AioLaterRowsLeaveNothing(rri, statement->estate,
+																		   statement->cstate);
 			asked = true;
 			backlog->gathers = keys_wait;
 		}
@@ -265,6 +291,34 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 	}
 	table->next = statement->tables;
 	statement->tables = table;
+	return table;
+}
+
+/* The backlog of a table, which is made if need be. */
+static AioTableBacklog *
+get_table(ResultRelInfo *rri, EState *estate, CommandId cid,
+		  CopyFromState cstate)
+{
+	AioTableBacklog *table = last_table;
+	AioStatementBacklog *statement;
+	TableByRri *entry;
+	bool		found;
+
+	if (likely(table != NULL && table->rri == rri &&
+			   table->statement->estate == estate))
+		return table;
+
+	statement = find_statement(estate);
+	if (statement == NULL)
+		statement = make_statement(estate, cid, cstate);
+	entry = hash_search(statement->tables_by_rri, &rri, HASH_FIND, NULL);
+	table = entry ? entry->table : make_table(statement, rri);
+	if (entry == NULL)
+	{
+		entry = hash_search(statement->tables_by_rri, &rri, HASH_ENTER, &found);
+		entry->table = table;
+	}
+	last_table = table;
 	return table;
 }
 
@@ -280,30 +334,11 @@ AioTableBacklog *
 AioBacklogFor(ResultRelInfo *rri, EState *estate, CommandId cid,
 			  CopyFromState cstate, int nrows)
 {
-	AioTableBacklog *table = last_table;
+	AioTableBacklog *table;
 
 	if (aio_index_batch_memory == 0)
 		return NULL;
-
-	if (table == NULL || table->rri != rri || table->statement->estate != estate)
-	{
-		AioStatementBacklog *statement = find_statement(estate);
-
-		TableByRri *entry;
-		bool		found;
-
-		if (statement == NULL)
-			statement = make_statement(estate, cid, cstate);
-		entry = hash_search(statement->tables_by_rri, &rri, HASH_FIND, NULL);
-		table = entry ? entry->table : make_table(statement, rri);
-		if (entry == NULL)
-		{
-			entry = hash_search(statement->tables_by_rri, &rri, HASH_ENTER, &found);
-			entry->table = table;
-		}
-		last_table = table;
-	}
-
+	table = get_table(rri, estate, cid, cstate);
 	table->rows += nrows;
 	if (!table->gathers || table->rows - nrows < aio_debug_rows_before_batch)
 		return NULL;
@@ -383,14 +418,15 @@ compare_conflicts(const void *a, const void *b)
 	const Conflict *ca = a;
 	const Conflict *cb = b;
 
-	if (ca->position != cb->position)
-		return ca->position < cb->position ? -1 : 1;
+	if (ca->row.number != cb->row.number)
+		return ca->row.number < cb->row.number ? -1 : 1;
 	return pg_cmp_size((size_t) ca->backlog, (size_t) cb->backlog);
 }
 
 /*
- * The check that a key is unique was not conclusive: it will be made again when
- * all entries are in.
+ * The check that a key is unique was not conclusive, or the key was not even
+ * inserted because an earlier row of the backlog has it: either will be made up
+ * for when all entries are in.
  */
 void
 AioBacklogConflict(AioIndexBacklog *backlog, IndexTuple tuple)
@@ -403,11 +439,13 @@ AioBacklogConflict(AioIndexBacklog *backlog, IndexTuple tuple)
 	{
 		statement->conflicts_max = Max(16, 2 * statement->conflicts_max);
 		statement->conflicts = statement->conflicts == NULL ?
-			palloc_array(Conflict, statement->conflicts_max) :
-			repalloc_array(statement->conflicts, Conflict, statement->conflicts_max);
+			MemoryContextAllocHuge(statement->context,
+								   sizeof(Conflict) * statement->conflicts_max) :
+			repalloc_huge(statement->conflicts,
+						  sizeof(Conflict) * statement->conflicts_max);
 	}
 	conflict = &statement->conflicts[statement->nconflicts++];
-	conflict->position = *AioEntryPosition(tuple);
+	conflict->row = *AioGetEntryRow(tuple);
 	conflict->backlog = backlog;
 	conflict->tuple = CopyIndexTuple(tuple);
 	MemoryContextSwitchTo(old);
@@ -424,6 +462,7 @@ check_conflicts(AioStatementBacklog *statement)
 	CopyFromState cstate = statement->cstate;
 	uint64		save_lineno = 0;
 	bool		save_line_valid = false;
+	bool		save_relname_only = false;
 
 	if (statement->nconflicts == 0)
 		return;
@@ -431,7 +470,9 @@ check_conflicts(AioStatementBacklog *statement)
 	{
 		save_lineno = cstate->cur_lineno;
 		save_line_valid = cstate->line_buf_valid;
+		save_relname_only = cstate->relname_only;
 		cstate->line_buf_valid = false;
+		cstate->relname_only = false;
 		cstate->cur_attname = NULL;
 	}
 	qsort(statement->conflicts, statement->nconflicts, sizeof(Conflict),
@@ -442,9 +483,10 @@ check_conflicts(AioStatementBacklog *statement)
 
 		CHECK_FOR_INTERRUPTS();
 		if (cstate != NULL)
-			cstate->cur_lineno = conflict->position;
+			cstate->cur_lineno = statement->base_line + conflict->row.line;
 		_bt_doinsert(conflict->backlog->index, conflict->tuple,
-					 UNIQUE_CHECK_EXISTING, false, conflict->backlog->heap);
+					 conflict->row.duplicate ? UNIQUE_CHECK_YES : UNIQUE_CHECK_EXISTING,
+					 false, conflict->backlog->heap);
 		pfree(conflict->tuple);
 	}
 	statement->nconflicts = 0;
@@ -452,6 +494,22 @@ check_conflicts(AioStatementBacklog *statement)
 	{
 		cstate->cur_lineno = save_lineno;
 		cstate->line_buf_valid = save_line_valid;
+		cstate->relname_only = save_relname_only;
+	}
+}
+
+/* Insert the rows that were kept back. */
+static void
+flush_rows(AioStatementBacklog *statement)
+{
+	if (statement->rows_kept == 0)
+		return;
+	statement->rows_kept = 0;
+	statement->bytes_kept = 0;
+	for (AioTableBacklog *table = statement->tables; table; table = table->next)
+	{
+		if (table->rows_kept != NULL)
+			AioFlushRows(table->rows_kept);
 	}
 }
 
@@ -463,7 +521,7 @@ drain(AioStatementBacklog *statement)
 				(errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION),
 				 errmsg("index entries of rows inserted earlier by this statement are missing"),
 				 errdetail("An error that occurred while they were being inserted was caught by a function that the statement called.")));
-	if (statement->entries_max == 0 || statement->draining)
+	if (is_empty(statement) || statement->draining)
 		return;
 
 	aio_session_stats_data.batches++;
@@ -476,6 +534,7 @@ drain(AioStatementBacklog *statement)
 	{
 		statement->draining = true;
 		INJECTION_POINT("aio-drain", NULL);
+		flush_rows(statement);
 		for (AioTableBacklog *table = statement->tables; table; table = table->next)
 		{
 			for (int i = 0; i < table->nindexes; i++)
@@ -496,27 +555,76 @@ drain(AioStatementBacklog *statement)
 	statement->keys = false;
 }
 
-/* Does the backlog of a statement have keys that are enforced? */
+/* Can a statement's drain find out that one of its rows fails? */
 bool
-AioBacklogHasKeys(EState *estate)
+AioBacklogIsChecked(EState *estate)
 {
 	AioStatementBacklog *statement = find_statement(estate);
 
-	return statement != NULL && statement->keys && !statement->failed &&
-		!statement->draining;
+	return statement != NULL && (statement->keys || statement->rows_kept > 0) &&
+		!statement->failed && !statement->draining;
+}
+
+/*
+ * INSERT is about to put a row into the heap: keep it back?  It counts as
+ * inserted, then.
+ */
+bool
+AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
+			 TupleTableSlot *slot, bool canSetTag)
+{
+	EState	   *estate = mtstate->ps.state;
+	AioStatementBacklog *statement;
+	AioTableBacklog *table;
+
+	if (!aio_await_index_inserts || aio_index_batch_memory == 0 ||
+		mtstate->operation != CMD_INSERT)
+		return false;
+
+	table = get_table(rri, estate, estate->es_output_cid, NULL);
+	statement = table->statement;
+	if (!table->rows_asked)
+	{
+		table->rows_asked = true;
+		if (statement->cid == estate->es_output_cid &&
+			AioRowsMayWait(mtstate, rri))
+		{
+			MemoryContext old = MemoryContextSwitchTo(statement->context);
+
+			table->rows_kept = AioMakeRowBuffer(mtstate, rri);
+			MemoryContextSwitchTo(old);
+		}
+	}
+	if (table->rows_kept == NULL ||
+		statement->short_drains >= SHORT_DRAINS_MAX)
+		return false;
+
+	statement->bytes_kept += AioKeepRow(table->rows_kept, slot);
+	statement->rows_kept++;
+	if (canSetTag)
+		estate->es_processed++;
+	if (AioRowsAreEnough(statement->rows_kept, statement->bytes_kept))
+		flush_rows(statement);
+	return true;
 }
 
 /*
  * A statement, or one of its parts that insert rows, has come to its end:
  * insert all that it has gathered.
+ *
+ * If a row that was kept back fails, the guard calls this again, for the rows
+ * before it.
  */
 void
 AioDrainStatement(EState *estate)
 {
 	AioStatementBacklog *statement = find_statement(estate);
 
-	if (statement != NULL)
-		drain(statement);
+	if (statement == NULL)
+		return;
+	if (!statement->draining && !statement->failed)
+		flush_rows(statement);
+	drain(statement);
 }
 
 /*
@@ -533,7 +641,7 @@ AioDrainVisibleTo(Snapshot snapshot)
 		AioStatementBacklog *statement = dlist_container(AioStatementBacklog,
 														 node, iter.cur);
 
-		if ((statement->entries_max > 0 || statement->failed) &&
+		if ((!is_empty(statement) || statement->failed) &&
 			(snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
 			 snapshot->curcid > statement->cid || statement->frozen) &&
 			is_alive(statement))
@@ -584,11 +692,11 @@ add_chunk(AioIndexBacklog *backlog, AioStatementBacklog *statement, Size bytes)
 /* Append a copy of an index tuple. */
 static void
 add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
-		  IndexTuple tuple, uint64 position)
+		  IndexTuple tuple, uint64 line)
 {
 	AioEntryChunk *chunk = backlog->last;
 	Size		tuple_bytes = MAXALIGN(IndexTupleSize(tuple));
-	Size		bytes = tuple_bytes + (backlog->unique ? sizeof(uint64) : 0);
+	Size		bytes = tuple_bytes + (backlog->unique ? sizeof(AioEntryRow) : 0);
 
 	if (chunk == NULL ||
 		chunk->used + bytes > chunk->size - offsetof(AioEntryChunk, tuples))
@@ -599,8 +707,14 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 	memcpy((char *) chunk->tuples + chunk->used, tuple, tuple_bytes);
 	if (backlog->unique)
 	{
-		*AioEntryPosition((IndexTuple) ((char *) chunk->tuples + chunk->used)) = position;
+		AioEntryRow *row = AioGetEntryRow((IndexTuple) ((char *) chunk->tuples + chunk->used));
+
+		/* lines of different partitions do not come in order */
+		if (!statement->keys)
+			statement->base_line = line - Min(line, PG_INT32_MAX);
 		statement->keys = true;
+		row->number = statement->rows;
+		row->line = line - statement->base_line;
 	}
 	chunk->used += bytes;
 	backlog->nentries++;
@@ -609,14 +723,13 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 }
 
 /*
- * Gather the entry of a row in one of the table's indexes.  'position' tells
- * which row of the input it is: COPY's line, or its number.  Returns false if
- * it is to be inserted at once.  Values are copied.
+ * Gather the entry of a row in one of the table's indexes.  'line' is COPY's.
+ * Returns false if it is to be inserted at once.  Values are copied.
  */
 bool
 AioBacklogAdd(AioTableBacklog *table, int index,
 			  const Datum *values, const bool *isnull, ItemPointer tid,
-			  uint64 position)
+			  uint64 line)
 {
 	AioIndexBacklog *backlog = &table->indexes[index];
 	IndexTuple	tuple;
@@ -648,7 +761,7 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 		return false;
 	}
 	tuple->t_tid = *tid;
-	add_tuple(backlog, table->statement, tuple, position);
+	add_tuple(backlog, table->statement, tuple, line);
 	pfree(tuple);
 	return true;
 }
@@ -684,6 +797,10 @@ look_at_order(AioTableBacklog *table, AioScope *scope)
 		table->gathers |= table->indexes[i].gathers;
 		table->in_order &= table->indexes[i].looked_at && !table->indexes[i].gathers;
 	}
+
+	/* do not go on for long if there is a duplicate */
+	if (table->statement->nconflicts > 0)
+		drain(table->statement);
 }
 
 /*

@@ -18,16 +18,8 @@
 #include "index_policy.h"
 
 /*
- * A statement's first rows are inserted at once, as most have no more.
- * Developer option: how many are.
- */
-#ifndef USE_ASSERT_CHECKING
-#define aio_debug_rows_before_batch AIO_ROWS_BEFORE_BATCH
-#endif
-
-/*
  * Index tuples, one after the other, each at its MAXALIGNed size; if keys are
- * enforced, each followed by the position of its row in the input, an uint64.
+ * enforced, each followed by an AioEntryRow.
  */
 typedef struct AioEntryChunk
 {
@@ -62,6 +54,8 @@ typedef struct AioTableBacklog
 	uint64		rows;			/* inserted by the statement so far */
 	bool		gathers;		/* any of its indexes does */
 	bool		in_order;		/* entries of all of them come in order */
+	bool		rows_asked;		/* whether rows may be kept back */
+	struct AioRowBuffer *rows_kept; /* NULL if not */
 	int			nindexes;
 	AioIndexBacklog indexes[FLEXIBLE_ARRAY_MEMBER];
 } AioTableBacklog;
@@ -74,11 +68,23 @@ typedef struct AioEntry
 	IndexTuple	tuple;
 } AioEntry;
 
-/* The position of the row that an entry with an enforced key is about. */
-static inline uint64 *
-AioEntryPosition(IndexTuple tuple)
+/* The row that an entry with an enforced key is about. */
+typedef struct AioEntryRow
 {
-	return (uint64 *) ((char *) tuple + MAXALIGN(IndexTupleSize(tuple)));
+	uint32		duplicate:1;	/* an earlier row of the backlog has this key */
+	uint32		number:31;		/* rows inserted before it since the last
+								 * drain */
+	uint32		line;			/* COPY's line, relative to the statement's
+								 * base */
+} AioEntryRow;
+
+StaticAssertDecl(sizeof(AioEntryRow) == MAXALIGN(sizeof(AioEntryRow)),
+				 "index tuples stay aligned");
+
+static inline AioEntryRow *
+AioGetEntryRow(IndexTuple tuple)
+{
+	return (AioEntryRow *) ((char *) tuple + MAXALIGN(IndexTupleSize(tuple)));
 }
 
 /* backlog.c */
@@ -88,14 +94,23 @@ extern AioTableBacklog *AioBacklogFor(ResultRelInfo *rri, EState *estate,
 extern bool AioBacklogInOrder(ResultRelInfo *rri, EState *estate);
 extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  const Datum *values, const bool *isnull,
-						  ItemPointer tid, uint64 position);
+						  ItemPointer tid, uint64 line);
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
 extern void AioBacklogConflict(AioIndexBacklog *backlog, IndexTuple tuple);
-extern bool AioBacklogHasKeys(EState *estate);
+extern bool AioBacklogIsChecked(EState *estate);
 
 /* guard.c */
-extern bool AioKeysMayWait(ResultRelInfo *rri, EState *estate,
-						   CopyFromState cstate);
+extern bool AioLaterRowsLeaveNothing(ResultRelInfo *rri, EState *estate,
+									 CopyFromState cstate);
+
+/* row_buffer.c */
+struct AioRowBuffer;
+extern bool AioRowsMayWait(ModifyTableState *mtstate, ResultRelInfo *rri);
+extern struct AioRowBuffer *AioMakeRowBuffer(ModifyTableState *mtstate,
+											 ResultRelInfo *rri);
+extern Size AioKeepRow(struct AioRowBuffer *buffer, TupleTableSlot *slot);
+extern bool AioRowsAreEnough(int nrows, Size bytes);
+extern void AioFlushRows(struct AioRowBuffer *buffer);
 
 /* entry_sort.c */
 extern AioEntry *AioSortEntries(AioIndexBacklog *backlog);

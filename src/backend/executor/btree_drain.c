@@ -16,8 +16,8 @@
  * it awaits the sibling first, and later runs overtake it.
  *
  * A key that is enforced is inserted with a check that does not wait; if it may
- * be a duplicate, backlog.c sees to it later.  Equal keys are in one run, in
- * the order of rows.
+ * be a duplicate, backlog.c sees to it later.  Of equal keys only the first
+ * row's is inserted.
  *
  * Tests: src/test/aio/sql, src/test/aio/t.
  *
@@ -256,7 +256,8 @@ insert_entries(BtreeDrain *drain, Buffer buffer, uint32 first, uint32 end)
 			if (!drain->backlog->unique)
 				_bt_doinsert(drain->index, drain->entries[i].tuple,
 							 UNIQUE_CHECK_NO, false, drain->heap);
-			else if (!_bt_doinsert(drain->index, drain->entries[i].tuple,
+			else if (AioGetEntryRow(drain->entries[i].tuple)->duplicate ||
+					 !_bt_doinsert(drain->index, drain->entries[i].tuple,
 								   UNIQUE_CHECK_PARTIAL, false, drain->heap))
 				AioBacklogConflict(drain->backlog, drain->entries[i].tuple);
 		}

@@ -40,6 +40,7 @@ static bool
 leaf_fits(Relation index, Page page, BTInsertState insertstate)
 {
 	BTPageOpaque opaque = BTPageGetOpaque(page);
+	int32		result;
 
 	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) || P_INCOMPLETE_SPLIT(opaque))
 		return false;
@@ -50,8 +51,12 @@ leaf_fits(Relation index, Page page, BTInsertState insertstate)
 		 _bt_compare(index, insertstate->itup_key, page,
 					 P_FIRSTDATAKEY(opaque)) <= 0))
 		return false;
-	return P_RIGHTMOST(opaque) ||
-		_bt_compare(index, insertstate->itup_key, page, P_HIKEY) <= 0;
+	if (P_RIGHTMOST(opaque))
+		return true;
+	result = _bt_compare(index, insertstate->itup_key, page, P_HIKEY);
+
+	/* equal keys may go on to the right, to a leaf that nobody has looked at */
+	return insertstate->itup_key->scantid != NULL ? result <= 0 : result < 0;
 }
 
 /*

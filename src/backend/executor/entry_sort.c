@@ -69,15 +69,15 @@ prepare_order(BtreeOrder *order, Relation index, bool unique, bool abbreviate)
 }
 
 /*
- * Compare by all that AioEntry.key does not tell.  Of equal keys that are
- * enforced, the later row's is the one to be found a duplicate; all others are
- * in the order of the heap.
+ * Compare all columns of the key that AioEntry.key does not tell of.  Sets
+ * *enforced to whether keys that are equal would be duplicates.
  */
-static pg_noinline int
-compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+static int
+compare_columns(const AioEntry *a, const AioEntry *b, BtreeOrder *order,
+				bool *enforced)
 {
-	bool		enforced = order->unique;
-
+	*enforced = order->unique &&
+		(order->nulls_equal || !first_is_null(a->tuple));
 	for (int i = order->abbreviated ? 0 : 1; i < order->nkeys; i++)
 	{
 		bool		anull;
@@ -92,10 +92,26 @@ compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
 		if (result != 0)
 			return result;
 		if (anull && !order->nulls_equal)
-			enforced = false;
+			*enforced = false;
 	}
+	return 0;
+}
+
+/*
+ * Compare by all that AioEntry.key does not tell.  Of equal keys that are
+ * enforced, the later row's is the one to be found a duplicate; all others are
+ * in the order of the heap.
+ */
+static pg_noinline int
+compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+{
+	bool		enforced;
+	int			result = compare_columns(a, b, order, &enforced);
+
+	if (result != 0)
+		return result;
 	if (enforced)
-		return *AioEntryPosition(a->tuple) < *AioEntryPosition(b->tuple) ? -1 : 1;
+		return AioGetEntryRow(a->tuple)->number < AioGetEntryRow(b->tuple)->number ? -1 : 1;
 	return ItemPointerCompare(&a->tuple->t_tid, &b->tuple->t_tid);
 }
 
@@ -172,7 +188,7 @@ list_entries(AioIndexBacklog *backlog)
 
 			entries[n++].tuple = tuple;
 			at += MAXALIGN(IndexTupleSize(tuple)) +
-				(backlog->unique ? sizeof(uint64) : 0);
+				(backlog->unique ? sizeof(AioEntryRow) : 0);
 		}
 	}
 	Assert(n == backlog->nentries);
@@ -240,6 +256,25 @@ set_buckets(AioEntry *entries, uint32 n, Relation index)
 }
 
 /*
+ * Mark sorted entries whose keys are those of earlier rows.
+ */
+static void
+mark_duplicates(AioEntry *entries, uint32 n, BtreeOrder *order)
+{
+	for (uint32 i = 1; i < n; i++)
+	{
+		bool		enforced;
+
+		if (ApplySortComparator(entries[i - 1].key, first_is_null(entries[i - 1].tuple),
+								entries[i].key, first_is_null(entries[i].tuple),
+								&order->keys[0]) == 0 &&
+			compare_columns(&entries[i - 1], &entries[i], order, &enforced) == 0 &&
+			enforced)
+			AioGetEntryRow(entries[i].tuple)->duplicate = true;
+	}
+}
+
+/*
  * The backlog's entries in the order in which to insert them, as an array in
  * the current memory context.  Tuples stay in the backlog.
  */
@@ -266,6 +301,8 @@ AioSortEntries(AioIndexBacklog *backlog)
 			sort_unsigned(entries, n, &order);
 		else
 			sort_btree(entries, n, &order);
+		if (backlog->unique)
+			mark_duplicates(entries, n, &order);
 	}
 	return entries;
 }

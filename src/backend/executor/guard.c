@@ -3,7 +3,8 @@
  * guard.c
  *	  The first row that fails decides, also if its keys are still waiting.
  *
- * A backlog may hold keys whose uniqueness is not established yet.  If a later
+ * A backlog may hold keys whose uniqueness is not established yet, and INSERT
+ * may have kept back rows (row_buffer.c).  If a later
  * row of the statement fails meanwhile, for whatever reason that is about its
  * data, inserting row by row would have met a duplicate among the earlier ones
  * first.  So the statement runs in a guard, which catches the error, drains
@@ -15,9 +16,9 @@
  * produced any more, and the transaction is rolled back in any case.  If what
  * cannot be restored here has changed, the error goes on as it is.
  *
- * INVARIANT-36: keys that are enforced wait only in statements in which the
- * rows after a failing one have no effect that would remain or be seen: no
- * sequence is advanced, no user code runs, no notice is sent.
+ * INVARIANT-36: rows, and keys that are enforced, wait only in statements in
+ * which the rows after a failing one have no effect that would remain or be
+ * seen: no sequence is advanced, no user code runs, no notice is sent.
  *
  * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/t/008_random.pl.
  *
@@ -33,12 +34,12 @@
 #include "aio/task.h"
 #include "backlog.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "storage/ipc.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -52,7 +53,7 @@ typedef struct AioGuard
 	struct AioGuard *outer;
 	QueryDesc  *query;			/* that is executed; or */
 	CopyFromState cstate;		/* that is read from */
-	EState	   *backlog_of;		/* whose backlog has keys that are enforced */
+	EState	   *backlog_of;		/* whose rows or enforced keys wait */
 
 	/* what held when it began */
 	MemoryContext memory_context;
@@ -73,7 +74,7 @@ guard_begin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 	guard->outer = innermost;
 	guard->query = query;
 	guard->cstate = cstate;
-	guard->backlog_of = NULL;
+	guard->backlog_of = query != NULL ? query->estate : NULL;
 	guard->memory_context = CurrentMemoryContext;
 	guard->owner = CurrentResourceOwner;
 	guard->nest_level = GetCurrentTransactionNestLevel();
@@ -85,6 +86,29 @@ guard_begin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 }
 
 /*
+ * Could this error be about a row?  Unlike AioErrorIsAboutRow(), which has to
+ * be right about errors of index inserts only, this says yes if in doubt.
+ */
+static bool
+may_be_about_row(int sqlerrcode)
+{
+	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
+	{
+		case ERRCODE_CONNECTION_EXCEPTION:
+		case ERRCODE_INVALID_TRANSACTION_STATE:
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
+		case ERRCODE_OPERATOR_INTERVENTION:
+		case ERRCODE_SYSTEM_ERROR:
+		case ERRCODE_INTERNAL_ERROR:
+			return false;
+		default:
+			return true;
+	}
+}
+
+/*
  * The guarded statement has failed: raise the error of an earlier row instead,
  * if there is one.
  */
@@ -92,36 +116,48 @@ static void
 settle(AioGuard *guard)
 {
 	ErrorContextCallback callback;
-	ErrorData  *error;
 
 	if (guard->backlog_of == NULL || proc_exit_inprogress ||
-		!AioBacklogHasKeys(guard->backlog_of) ||
+		!AioBacklogIsChecked(guard->backlog_of) ||
 		GetCurrentTransactionNestLevel() != guard->nest_level ||
-		!AioErrorIsAboutRow(geterrcode()))
+		!may_be_about_row(geterrcode()))
 		return;
 
-	MemoryContextSwitchTo(guard->memory_context);
-	error = CopyErrorData();
-	FlushErrorState();
-
-	AioCleanUpAfterError(guard->holdoff, guard->cancel_holdoff);
-	aio_current_scope = guard->scope;
-	CurrentResourceOwner = guard->owner;
-	SetUserIdAndSecContext(guard->userid, guard->sec_context);
-
-	if (guard->cstate != NULL)
+	PG_TRY();
 	{
-		callback.callback = CopyFromErrorCallback;
-		callback.arg = guard->cstate;
-		callback.previous = error_context_stack;
-		error_context_stack = &callback;
-	}
-	AioDrainStatement(guard->backlog_of);
+		ErrorData  *error;
 
-	/* no earlier row fails; as errfinish() leaves it */
-	InterruptHoldoffCount = 0;
-	QueryCancelHoldoffCount = 0;
-	ReThrowError(error);
+		MemoryContextSwitchTo(guard->memory_context);
+		error = CopyErrorData();
+		FlushErrorState();
+
+		AioCleanUpAfterError(guard->holdoff, guard->cancel_holdoff);
+		aio_current_scope = guard->scope;
+		CurrentResourceOwner = guard->owner;
+		SetUserIdAndSecContext(guard->userid, guard->sec_context);
+
+		if (guard->cstate != NULL)
+		{
+			callback.callback = CopyFromErrorCallback;
+			callback.arg = guard->cstate;
+			callback.previous = error_context_stack;
+			error_context_stack = &callback;
+		}
+		AioDrainStatement(guard->backlog_of);
+
+		/* no earlier row fails; as errfinish() leaves it */
+		InterruptHoldoffCount = 0;
+		QueryCancelHoldoffCount = 0;
+		guard->backlog_of = NULL;
+		ReThrowError(error);
+	}
+	PG_CATCH();
+	{
+		/* a row that was kept back: keys of those before it may still wait */
+		settle(guard);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 }
 
 /*
@@ -180,17 +216,16 @@ AioRunGuarded(QueryDesc *query, void (*run) (void *arg), void *arg)
  * ------------------------------------------------------------------------
  */
 
-/* Volatile, but it leaves nothing and tells nobody. */
+/*
+ * A function that leaves nothing and tells nobody.  (random() leaves the state
+ * of the session's generator.)
+ */
 static bool
 function_leaves_nothing(Oid funcid)
 {
 	switch (funcid)
 	{
-		case F_RANDOM_:
-		case F_RANDOM_INT4_INT4:
-		case F_RANDOM_INT8_INT8:
-		case F_RANDOM_NUMERIC_NUMERIC:
-		case F_RANDOM_NORMAL:
+			/* volatile, but harmless */
 		case F_GEN_RANDOM_UUID:
 		case F_UUIDV4:
 		case F_UUIDV7_:
@@ -198,6 +233,31 @@ function_leaves_nothing(Oid funcid)
 		case F_CLOCK_TIMESTAMP:
 		case F_TIMEOFDAY:
 			return true;
+
+			/*
+			 * not volatile, but they call functions of the types that they
+			 * make
+			 */
+		case F_JSON_POPULATE_RECORD:
+		case F_JSON_POPULATE_RECORDSET:
+		case F_JSON_TO_RECORD:
+		case F_JSON_TO_RECORDSET:
+		case F_JSONB_POPULATE_RECORD:
+		case F_JSONB_POPULATE_RECORD_VALID:
+		case F_JSONB_POPULATE_RECORDSET:
+		case F_JSONB_TO_RECORD:
+		case F_JSONB_TO_RECORDSET:
+		case F_PG_INPUT_IS_VALID:
+		case F_PG_INPUT_ERROR_INFO:
+			/* or run queries */
+		case F_TABLE_TO_XML:
+		case F_TABLE_TO_XML_AND_XMLSCHEMA:
+		case F_SCHEMA_TO_XML:
+		case F_SCHEMA_TO_XML_AND_XMLSCHEMA:
+		case F_DATABASE_TO_XML:
+		case F_DATABASE_TO_XML_AND_XMLSCHEMA:
+			return false;
+
 		default:
 			return funcid < FirstGenbkiObjectId &&
 				func_volatile(funcid) != PROVOLATILE_VOLATILE;
@@ -218,7 +278,8 @@ leaves_something(Node *node, void *context)
 		return false;
 	if (IsA(node, NextValueExpr) || IsA(node, CoerceToDomain))
 		return true;
-	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
+	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
+		IsA(node, MinMaxExpr))
 		return true;
 	if (check_functions_in_node(node, leaves_something_checker, NULL))
 		return true;
@@ -241,7 +302,9 @@ plan_leaves_something(PlanState *state, void *context)
 	switch (nodeTag(plan))
 	{
 		case T_ModifyTable:
-			if (((ModifyTable *) plan)->withCheckOptionLists != NIL)
+			/* rows that are returned may be seen at once */
+			if (((ModifyTable *) plan)->withCheckOptionLists != NIL ||
+				((ModifyTable *) plan)->returningLists != NIL)
 				return true;
 			break;
 		case T_Result:
@@ -290,13 +353,27 @@ static bool
 table_leaves_something(ResultRelInfo *rri)
 {
 	TupleConstr *constr = RelationGetDescr(rri->ri_RelationDesc)->constr;
+	TriggerDesc *triggers = rri->ri_TrigDesc;
 
-	if (rri->ri_TrigDesc != NULL &&
-		(rri->ri_TrigDesc->trig_insert_before_row ||
-		 rri->ri_TrigDesc->trig_insert_instead_row))
+	/* the next row may go to another partition, with other triggers */
+	if (rri->ri_RootResultRelInfo != NULL || rri->ri_WithCheckOptions != NIL)
 		return true;
-	if (rri->ri_WithCheckOptions != NIL)
-		return true;
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		Trigger    *trigger = &triggers->triggers[i];
+
+		/* those after the row wait for the end, but not their conditions */
+		if (TRIGGER_FOR_ROW(trigger->tgtype) && TRIGGER_FOR_INSERT(trigger->tgtype) &&
+			(!TRIGGER_FOR_AFTER(trigger->tgtype) || trigger->tgqual != NULL))
+			return true;
+	}
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+	{
+		/* a support function may be anybody's */
+		if (rri->ri_IndexRelationDescs[i] != NULL &&
+			AioGetTablePolicy(rri)->indexes[i].mode == AIO_INDEX_INLINE)
+			return true;
+	}
 	if (constr == NULL)
 		return false;
 	if (constr->has_generated_stored)
@@ -326,8 +403,11 @@ copy_leaves_something(CopyFromState cstate)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 
+		/* has no default expression, not even a null one */
+		if (att->attisdropped)
+			continue;
 		/* input functions may be anybody's, and those of domains call others */
-		if (!att->attisdropped && att->atttypid >= FirstGenbkiObjectId)
+		if (att->atttypid >= FirstGenbkiObjectId)
 			return true;
 		if (cstate->defexprs[i] != NULL &&
 			leaves_something((Node *) cstate->defexprs[i]->expr, NULL))
@@ -337,13 +417,14 @@ copy_leaves_something(CopyFromState cstate)
 }
 
 /*
- * May keys of this table that are enforced wait, in a statement that is
- * running with this EState?  cstate is COPY's, or NULL.
+ * May rows of this table, or keys that are enforced, wait in the statement that
+ * is running with this EState?  They may if it runs in a guard and rows that
+ * come after a failing one leave nothing.  cstate is COPY's, or NULL.
  *
  * Asked once per statement and table.
  */
 bool
-AioKeysMayWait(ResultRelInfo *rri, EState *estate, CopyFromState cstate)
+AioLaterRowsLeaveNothing(ResultRelInfo *rri, EState *estate, CopyFromState cstate)
 {
 	AioGuard   *guard = innermost;
 

@@ -233,15 +233,16 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 }
 
 /*
- * Insert the index entries of rows that COPY has inserted into the heap.
+ * Insert the index entries of rows that COPY, or INSERT (row_buffer.c), has
+ * inserted into the heap.
  *
- * cid is the command id that the rows have been inserted with.
+ * cid is the command id that the rows have been inserted with, cstate COPY's or
+ * NULL, and so are the rows' lines.
  *
  * Returns, allocated in the per-tuple context, what ExecInsertIndexTuples()
  * would have returned for each row; or NULL if nothing was done because the
- * caller may as well go row by row.  The current line of cstate is set to each
- * row's line from linenos, such that errors report the line that they are
- * about.
+ * caller may as well go row by row.  The current line of COPY is set to each
+ * row's, such that errors report the line that they are about.
  */
 List	  **
 AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
@@ -269,7 +270,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	batch.nslots = nslots;
 	batch.rechecks = MemoryContextAllocZero(GetPerTupleMemoryContext(estate),
 											sizeof(List *) * nslots);
-	batch.cur_lineno = &cstate->cur_lineno;
+	batch.cur_lineno = cstate ? &cstate->cur_lineno : NULL;
 	batch.linenos = linenos;
 	if (batch.backlog != NULL || batch.tasks)
 		AioScopeRun(insert_rows, &batch);
@@ -418,8 +419,7 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 
 	if (batch->backlog != NULL &&
 		AioBacklogAdd(batch->backlog, position, values, isnull, tid,
-					  batch->cur_lineno ? batch->linenos[batch->row] :
-					  batch->estate->es_processed))
+					  batch->linenos ? batch->linenos[batch->row] : 0))
 		return true;
 	if (!batch->tasks)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,

@@ -18,10 +18,14 @@
 /* aio.index_batch_memory, in kB */
 extern PGDLLIMPORT int aio_index_batch_memory;
 
+extern PGDLLIMPORT bool aio_batch_unique_keys;
+
 /* rows of a statement that are inserted without a backlog */
 #define AIO_ROWS_BEFORE_BATCH	1000
 #ifdef USE_ASSERT_CHECKING
 extern PGDLLIMPORT int aio_debug_rows_before_batch;
+#else
+#define aio_debug_rows_before_batch AIO_ROWS_BEFORE_BATCH
 #endif
 
 /* does any running statement have a backlog? */
@@ -32,6 +36,8 @@ extern void AioExecutePlan(QueryDesc *query, CmdType operation,
 						   bool sendTuples, uint64 numberTuples,
 						   ScanDirection direction, DestReceiver *dest);
 extern void AioRunGuarded(QueryDesc *query, void (*run) (void *arg), void *arg);
+extern bool AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
+						 TupleTableSlot *slot, bool canSetTag);
 extern void AioDrainStatement(EState *estate);
 extern void AioDrainVisibleTo(Snapshot snapshot);
 

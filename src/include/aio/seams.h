@@ -92,6 +92,15 @@ AioLeafFound(Relation rel, struct BTInsertStateData *insertstate)
 		AioBtreeNoteLeaf(insertstate);
 }
 
+/* ExecInsert(): keep the row back, to insert it together with others? */
+static inline bool
+AioKeepBack(ModifyTableState *mtstate, ResultRelInfo *rri,
+			TupleTableSlot *slot, bool canSetTag)
+{
+	return unlikely(mtstate->ps.state->es_processed >= (uint64) aio_debug_rows_before_batch) &&
+		AioBufferRow(mtstate, rri, slot, canSetTag);
+}
+
 /* a statement's rows are in: insert what it has gathered for their indexes */
 static inline void
 AioRowsInserted(EState *estate)

@@ -54,3 +54,17 @@ DoCopy(CopyFromState c)
 {
 	return CopyFrom(c);
 }
+
+static TupleTableSlot *
+ExecInsert(ModifyTableContext *context, ResultRelInfo *resultRelInfo, TupleTableSlot *row, bool canSetTag)
+{
+	ModifyTableState *mtstate = context->mtstate;
+
+	if (special)
+		table_tuple_insert_speculative(rel, row, cid, 0, NULL, token);
+	else
+	{
+		table_tuple_insert(rel, row, cid, 0, NULL);
+	}
+	return row;
+}

@@ -58,3 +58,19 @@ DoCopy(CopyFromState c)
 {
 	return AioCopyFrom(c);
 }
+
+static TupleTableSlot *
+ExecInsert(ModifyTableContext *context, ResultRelInfo *resultRelInfo, TupleTableSlot *row, bool canSetTag)
+{
+	ModifyTableState *mtstate = context->mtstate;
+
+	if (special)
+		table_tuple_insert_speculative(rel, row, cid, 0, NULL, token);
+	else
+	{
+		if (AioKeepBack(mtstate, resultRelInfo, row, canSetTag))
+			return NULL;
+		table_tuple_insert(rel, row, cid, 0, NULL);
+	}
+	return row;
+}

@@ -117,10 +117,15 @@ is($tight->{entries}, 12000, 'little memory: all gathered nevertheless');
 run(q{
 	CREATE TABLE k (LIKE source);
 	CREATE UNIQUE INDEX k_a ON k (a);});
-gathers('INSERT INTO k SELECT * FROM source', 4000, 'unique keys wait');
+gathers('INSERT INTO k SELECT * FROM source', 0, 'unique keys do not wait');
+gathers('BEGIN; LOCK k IN SHARE MODE; TRUNCATE k; INSERT INTO k SELECT * FROM source; COMMIT', 4000, 'unless nobody else can insert');
+$node->append_conf('postgresql.conf', 'aio.batch_unique_keys = on');
+$node->reload;
+gathers('TRUNCATE k; INSERT INTO k SELECT * FROM source', 4000, 'or it is asked for');
 gathers(q{CREATE SEQUENCE q; INSERT INTO k SELECT nextval('q'), a || 'n', b FROM source}, 0, 'not if later rows advance a sequence');
 gathers(q{CREATE FUNCTION plain(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN i; END'; INSERT INTO k SELECT plain(id), a || 'u', b FROM source},
 	0, 'nor if they call user code');
+gathers('INSERT INTO k SELECT id, a || id, b FROM source RETURNING id', 0, 'nor if they are returned');
 gathers(q{CREATE TABLE k2 (LIKE source, CHECK (plain(id) > 0)); CREATE UNIQUE INDEX ON k2 (a); INSERT INTO k2 SELECT * FROM source},
 	0, 'nor if a constraint does');
 run(q{
@@ -180,6 +185,23 @@ run(q{CREATE EXTENSION test_aio_core;
 my $some = batches(q{SELECT execute_some('INSERT INTO k SELECT * FROM source RETURNING id', 3000)});
 is($some->{entries}, 2000, 'a statement that is stopped before its end has gathered');
 is($some->{batches}, 1, 'and is drained');
+
+# rows that are kept back, to go into the heap together
+sub wal_records
+{
+	my ($statement, $setup) = @_;
+	my ($records) = run(($setup // '') . "\nEXPLAIN (ANALYZE, WAL, COSTS OFF, TIMING OFF) $statement;") =~ /WAL: records=(\d+)/;
+	return $records;
+}
+
+run('DROP TABLE k; CREATE TABLE k (LIKE source); CREATE TABLE k2 (LIKE source, n int DEFAULT 0); CREATE SEQUENCE numbers;');
+cmp_ok(wal_records('INSERT INTO k SELECT * FROM source'), '<', 1500, 'INSERT ... SELECT: one WAL record for the rows of a page');
+cmp_ok(wal_records('INSERT INTO k SELECT * FROM source', 'SET aio.index_batch_memory = 0;'), '>=', 5000, 'not without memory for it');
+cmp_ok(wal_records('INSERT INTO k SELECT * FROM source RETURNING id'), '>=', 5000, 'nor with RETURNING');
+cmp_ok(wal_records('INSERT INTO k SELECT * FROM source ON CONFLICT DO NOTHING'), '>=', 5000, 'nor with ON CONFLICT');
+cmp_ok(wal_records("INSERT INTO k SELECT nextval('numbers'), a, b FROM source"), '>=', 5000, 'nor if a sequence is advanced');
+cmp_ok(wal_records('INSERT INTO k2 SELECT * FROM source'), '<', 1500, 'a default makes no difference');
+is(run('SELECT count(*), count(DISTINCT ctid) FROM k'), '25000|25000', 'all rows are there');
 
 # whoever looks
 run(q{CREATE TABLE seen (id int, a text, n int);

@@ -1,0 +1,155 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_buffer.c
+ *	  INSERT puts rows into the heap in batches, as COPY does.
+ *
+ * One WAL record tells of all rows that go to a page, and the page is locked
+ * once for them.  Rows are kept back, in the order in which they come, until
+ * there are enough, or the statement's backlog is drained; then they go into
+ * the heap, into the indexes, and to the triggers, as COPY's do.
+ *
+ * INVARIANT-37: nobody can tell.  Rows are kept back only where nothing is done
+ * for each row but inserting it (no RETURNING, no trigger before it, no check
+ * after it), where the rows after a failing one leave nothing (guard.c), and
+ * where all rows go to one table, since the order of rows would otherwise be
+ * lost.  They are flushed before anybody could see them, in the same places as
+ * the backlog.
+ *
+ * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/008_random.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "aio/backlog.h"
+#include "aio/index_insert.h"
+#include "backlog.h"
+#include "catalog/catalog.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* COPY's limits */
+#define ROWS_MAX	1000
+#define BYTES_MAX	65535
+
+typedef struct AioRowBuffer
+{
+	ModifyTableState *mtstate;
+	ResultRelInfo *rri;
+	TupleDesc	desc;			/* not reference-counted */
+	int			nslots;			/* made so far */
+	int			nused;
+	TupleTableSlot *slots[ROWS_MAX];
+} AioRowBuffer;
+
+/*
+ * May rows of this table be kept back?  Asked once per statement and table.
+ */
+bool
+AioRowsMayWait(ModifyTableState *mtstate, ResultRelInfo *rri)
+{
+	ModifyTable *node = (ModifyTable *) mtstate->ps.plan;
+
+	if (mtstate->operation != CMD_INSERT ||
+		node->onConflictAction != ONCONFLICT_NONE ||
+		mtstate->mt_partition_tuple_routing != NULL ||
+		rri->ri_projectReturning != NULL || rri->ri_FdwRoutine != NULL ||
+		IsCatalogRelation(rri->ri_RelationDesc))
+		return false;
+	return AioLaterRowsLeaveNothing(rri, mtstate->ps.state, NULL);
+}
+
+/* Make a buffer for a table's rows, in the current memory context. */
+AioRowBuffer *
+AioMakeRowBuffer(ModifyTableState *mtstate, ResultRelInfo *rri)
+{
+	AioRowBuffer *buffer = palloc(sizeof(AioRowBuffer));
+
+	buffer->mtstate = mtstate;
+	buffer->rri = rri;
+	buffer->desc = CreateTupleDescCopyConstr(RelationGetDescr(rri->ri_RelationDesc));
+	buffer->nslots = 0;
+	buffer->nused = 0;
+	return buffer;
+}
+
+/*
+ * Keep a row back.  Returns how many bytes it has.
+ */
+Size
+AioKeepRow(AioRowBuffer *buffer, TupleTableSlot *slot)
+{
+	TupleTableSlot *copy;
+	bool		should_free;
+	HeapTuple	tuple;
+
+	if (buffer->nused == buffer->nslots)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(buffer));
+
+		buffer->slots[buffer->nslots++] =
+			MakeSingleTupleTableSlot(buffer->desc,
+									 table_slot_callbacks(buffer->rri->ri_RelationDesc));
+		MemoryContextSwitchTo(old);
+	}
+	copy = buffer->slots[buffer->nused];
+	ExecCopySlot(copy, slot);
+	copy->tts_tableOid = slot->tts_tableOid;
+	buffer->nused++;
+
+	tuple = ExecFetchSlotHeapTuple(copy, false, &should_free);
+	Assert(!should_free);
+	return tuple->t_len;
+}
+
+/* Are there so many rows, or bytes, that they had better be inserted? */
+bool
+AioRowsAreEnough(int nrows, Size bytes)
+{
+	return nrows >= ROWS_MAX || bytes >= BYTES_MAX;
+}
+
+/*
+ * Insert the rows that were kept back, and their index entries; tell triggers.
+ */
+void
+AioFlushRows(AioRowBuffer *buffer)
+{
+	ModifyTableState *mtstate = buffer->mtstate;
+	EState	   *estate = mtstate->ps.state;
+	ResultRelInfo *rri = buffer->rri;
+	int			n = buffer->nused;
+	List	  **rechecks;
+	MemoryContext old;
+
+	if (n == 0)
+		return;
+	buffer->nused = 0;
+
+	old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
+	table_multi_insert(rri->ri_RelationDesc, buffer->slots, n,
+					   estate->es_output_cid, 0, NULL);
+	MemoryContextSwitchTo(old);
+
+	rechecks = AioInsertIndexBatch(rri, buffer->slots, n, estate->es_output_cid,
+								   estate, NULL, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		List	   *recheck = NIL;
+
+		if (rechecks != NULL)
+			recheck = rechecks[i];
+		else if (rri->ri_NumIndices > 0)
+			recheck = ExecInsertIndexTuples(rri, buffer->slots[i], estate,
+											false, false, NULL, NIL, false);
+		ExecARInsertTriggers(estate, rri, buffer->slots[i], recheck,
+							 mtstate->mt_transition_capture);
+		list_free(recheck);
+		ExecClearTuple(buffer->slots[i]);
+	}
+}
