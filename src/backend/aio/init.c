@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * init.c
- *	  Process start: configuration parameters, under the prefix "aio".
+ *	  Process start: configuration parameters, under the prefix "aio", and an
+ *	  option of EXPLAIN.
  *
  * Called while the postmaster (or a single-user server) preloads libraries,
  * hence never during bootstrap; the variables' initial values must be right
@@ -19,7 +20,7 @@
 #include "internal.h"
 #include "utils/guc.h"
 
-/* Define our configuration parameters and reserve their prefix. */
+/* Define what is ours to configure, and reserve its prefix. */
 void
 AioInitialize(void)
 {
@@ -80,4 +81,5 @@ AioInitialize(void)
 #endif
 
 	MarkGUCPrefixReserved("aio");
+	AioExplainInitialize();
 }

@@ -348,6 +348,15 @@ AioBacklogFor(ResultRelInfo *rri, EState *estate, CommandId cid,
 	return table;
 }
 
+/* The backlogs of all tables of a statement, as a list, or NULL. */
+AioTableBacklog *
+AioGetTableBacklogs(EState *estate)
+{
+	AioStatementBacklog *statement = find_statement(estate);
+
+	return statement ? statement->tables : NULL;
+}
+
 /*
  * Is it known that entries of all indexes come in order, so that the pages that
  * they go to are in memory?
@@ -396,11 +405,17 @@ insert_sorted(AioScope *scope, void *arg)
 static void
 drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 {
+	AioBacklogCounts *counts = &backlog->counts;
 	MemoryContext context;
 	MemoryContext old;
 
 	if (backlog->nentries == 0)
 		return;
+
+	counts->batches++;
+	counts->leaf_visits -= aio_session_stats_data.leaf_visits;
+	counts->suspended -= aio_session_stats_data.tasks_suspended;
+	aio_leaf_stream_in_flight_max = 0;
 
 	context = AllocSetContextCreate(statement->context, "index backlog drain",
 									ALLOCSET_DEFAULT_SIZES);
@@ -409,6 +424,10 @@ drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	free_chunks(backlog, statement);
+
+	counts->leaf_visits += aio_session_stats_data.leaf_visits;
+	counts->suspended += aio_session_stats_data.tasks_suspended;
+	counts->in_flight_max = Max(counts->in_flight_max, aio_leaf_stream_in_flight_max);
 }
 
 /* qsort comparator: by row, and within a row by index */
@@ -718,6 +737,7 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 	}
 	chunk->used += bytes;
 	backlog->nentries++;
+	backlog->counts.entries++;
 	aio_session_stats_data.entries_gathered++;
 	statement->entries_max = Max(statement->entries_max, backlog->nentries);
 }

@@ -29,6 +29,16 @@ typedef struct AioEntryChunk
 	int64		tuples[FLEXIBLE_ARRAY_MEMBER];	/* aligned, that is */
 } AioEntryChunk;
 
+/* What has become of entries of an index that waited. */
+typedef struct AioBacklogCounts
+{
+	uint64		entries;
+	uint64		batches;
+	uint64		leaf_visits;
+	uint64		suspended;		/* tasks */
+	int			in_flight_max;	/* reads */
+} AioBacklogCounts;
+
 /* The backlog of one index. */
 typedef struct AioIndexBacklog
 {
@@ -42,6 +52,7 @@ typedef struct AioIndexBacklog
 	AioEntryChunk *first;		/* chunks in input order */
 	AioEntryChunk *last;
 	uint32		nentries;
+	AioBacklogCounts counts;
 	struct AioTableBacklog *table;	/* whose index it is */
 } AioIndexBacklog;
 
@@ -91,6 +102,7 @@ AioGetEntryRow(IndexTuple tuple)
 extern AioTableBacklog *AioBacklogFor(ResultRelInfo *rri, EState *estate,
 									  CommandId cid, CopyFromState cstate,
 									  int nrows);
+extern AioTableBacklog *AioGetTableBacklogs(EState *estate);
 extern bool AioBacklogInOrder(ResultRelInfo *rri, EState *estate);
 extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  const Datum *values, const bool *isnull,
@@ -136,6 +148,9 @@ extern bool AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer,
 							  AioLeafRun *run);
 extern BlockNumber AioLeafStreamPeek(AioLeafStream *stream);
 extern void AioLeafStreamEnd(AioLeafStream *stream);
+
+/* most reads in flight that a stream has seen; set to 0 by whoever asks */
+extern int	aio_leaf_stream_in_flight_max;
 
 /* btree_drain.c, hash_drain.c */
 extern void AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries,

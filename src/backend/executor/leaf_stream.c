@@ -21,6 +21,7 @@
 #include "aio/stats.h"
 #include "backlog.h"
 #include "storage/aio.h"
+#include "storage/aio_internal.h"
 #include "storage/bufmgr.h"
 #include "storage/read_stream.h"
 
@@ -29,6 +30,8 @@
 
 /* plan ahead of what the stream has asked for, more than it asks at a time */
 #define RUNS_AHEAD 2048
+
+int			aio_leaf_stream_in_flight_max = 0;
 
 struct AioLeafStream
 {
@@ -154,6 +157,8 @@ AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer, AioLeafRun *run)
 		*buffer = read_stream_next_buffer(stream->stream, &number);
 	}
 	Assert(*(uint32 *) number == stream->taken);
+	aio_leaf_stream_in_flight_max = Max(aio_leaf_stream_in_flight_max,
+										(int) dclist_count(&pgaio_my_backend->in_flight_ios));
 	*run = *get_run(stream, stream->taken++);
 	aio_session_stats_data.leaf_visits++;
 	return true;

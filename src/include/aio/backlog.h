@@ -31,6 +31,7 @@ extern PGDLLIMPORT int aio_debug_rows_before_batch;
 /* does any running statement have a backlog? */
 extern PGDLLIMPORT bool aio_backlogs_exist;
 
+extern void AioExplainInitialize(void);
 extern uint64 AioCopyFrom(CopyFromState cstate);
 extern void AioExecutePlan(QueryDesc *query, CmdType operation,
 						   bool sendTuples, uint64 numberTuples,
