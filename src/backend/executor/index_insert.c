@@ -227,7 +227,7 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 		batch.serial_task = 0;
 		AioScopeRun(insert_rows, &batch);
 	}
-	if (policy != NULL)
+	if (policy != NULL && backlog == NULL)
 		note_reads(policy, generation, 1, reads_before);
 	return recheck;
 }
@@ -276,7 +276,9 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 		AioScopeRun(insert_rows, &batch);
 	else
 		insert_rows(NULL, &batch);
-	note_reads(policy, generation, nslots, reads_before);
+	/* rows that only gather read nothing yet */
+	if (batch.backlog == NULL)
+		note_reads(policy, generation, nslots, reads_before);
 	return batch.rechecks;
 }
 
