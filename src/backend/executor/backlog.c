@@ -253,7 +253,6 @@ keys_can_wait(ResultRelInfo *rri)
 static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
-	AioTablePolicy *policy = AioGetTablePolicy(rri);
 	AioTableBacklog *table;
 	bool		asked = false;
 	bool		keys_wait = false;
@@ -274,7 +273,8 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		if (backlog->index == NULL)
 			continue;
 		backlog->table = table;
-		backlog->mode = policy->indexes[i].mode;
+		/* what is asked below may have policies made anew */
+		backlog->mode = AioGetTablePolicy(rri)->indexes[i].mode;
 		backlog->unique = backlog->index->rd_index->indisunique;
 		backlog->gathers = may_gather(backlog->index,
 									  rri->ri_IndexRelationInfo[i],
@@ -282,8 +282,9 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		if (backlog->gathers && backlog->unique)
 		{
 			if (!asked)
-				keys_wait = keys_can_wait(rri) && AioLaterRowsLeaveNothing(rri, statement->estate,
-																		   statement->cstate);
+				keys_wait = keys_can_wait(rri) &&
+					AioLaterRowsLeaveNothing(rri, statement->estate,
+											 statement->cstate);
 			asked = true;
 			backlog->gathers = keys_wait;
 		}
