@@ -51,7 +51,7 @@ bool		aio_await_index_inserts = true;
  * other, needed no read.  Then the next read is waited for, and tasks are back:
  * once in so many rows that is less, on any device, than they would cost.
  */
-#define ROWS_WITHOUT_READS_MAX	10000
+#define ROWS_WITHOUT_READS_MAX	1000
 
 /* rows whose index entries are inserted in one scope */
 typedef struct InsertBatch
@@ -123,8 +123,8 @@ in_memory(const AioTablePolicy *policy)
 static bool
 tasks_help(const AioTablePolicy *policy)
 {
-	return policy != NULL && io_method != IOMETHOD_SYNC &&
-		AioTaskLimit() >= 2 && !in_memory(policy);
+	return policy != NULL && !in_memory(policy) &&
+		io_method != IOMETHOD_SYNC && AioTaskLimit() >= 2;
 }
 
 /*

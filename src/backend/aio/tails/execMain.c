@@ -28,8 +28,16 @@ execute_plan(void *arg)
 				args->numberTuples, args->direction, args->dest);
 }
 
+/* Does a plan insert the one row of a VALUES list? */
+static inline bool
+inserts_one_row(PlanState *plan)
+{
+	return IsA(plan, ModifyTableState) && IsA(outerPlanState(plan), ResultState) &&
+		outerPlanState(outerPlanState(plan)) == NULL;
+}
+
 /*
- * ExecutePlan(), in a guard if the statement's keys may wait.
+ * ExecutePlan(), in a guard if rows or keys of the statement may wait.
  */
 void
 AioExecutePlan(QueryDesc *query, CmdType operation, bool sendTuples,
@@ -39,7 +47,7 @@ AioExecutePlan(QueryDesc *query, CmdType operation, bool sendTuples,
 	ExecutePlanArgs args;
 
 	if (operation != CMD_INSERT || aio_index_batch_memory == 0 ||
-		!aio_await_index_inserts)
+		!aio_await_index_inserts || inserts_one_row(query->planstate))
 	{
 		ExecutePlan(query, operation, sendTuples, numberTuples, direction, dest);
 		return;

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $rows = 10_000;    # without a read, until tasks are given up
+my $rows = 1_000;    # without a read, until tasks are given up
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
