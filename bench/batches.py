@@ -26,6 +26,9 @@ LOADS = {
     "COPY, few different keys": ("CREATE TABLE t (LIKE source); CREATE INDEX ON t (few)", "COPY t FROM FILE", GROUND),
     "COPY, wide keys": ("CREATE TABLE t (LIKE source); CREATE INDEX ON t (wide)", "COPY t FROM FILE", GROUND),
     "COPY, hash": ("CREATE TABLE t (LIKE source); CREATE INDEX ON t USING hash (u)", "COPY t FROM FILE", GROUND),
+    "COPY, GIN without a pending list": (
+        "CREATE TABLE t (LIKE source); CREATE INDEX ON t USING gin (string_to_array(u::text, '-')) WITH (fastupdate = off)",
+        "COPY t FROM FILE", GROUND),
     "COPY, 32 partitions": (
         "CREATE TABLE t (LIKE source) PARTITION BY HASH (id); "
         + "; ".join(f"CREATE TABLE t{n} PARTITION OF t FOR VALUES WITH (MODULUS 32, REMAINDER {n})" for n in range(32))

@@ -41,6 +41,7 @@
  */
 #include "postgres.h"
 
+#include "access/gin_private.h"
 #include "access/hash.h"
 #include "access/nbtree.h"
 #include "access/xact.h"
@@ -232,6 +233,8 @@ may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
 			/* in indexes older than that, equal keys have no order */
 			_bt_metaversion(index, &heapkeyspace, &allequalimage);
 			return heapkeyspace;
+		case AIO_INDEX_GIN:
+			return !GinGetUseFastUpdate(index);
 		default:
 			return false;
 	}
@@ -288,6 +291,8 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 			asked = true;
 			backlog->gathers = keys_wait;
 		}
+		/* keys of a GIN index have no order as they come */
+		backlog->looked_at = backlog->mode == AIO_INDEX_GIN;
 		table->gathers |= backlog->gathers;
 	}
 	table->next = statement->tables;
@@ -386,6 +391,9 @@ free_chunks(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 		pfree(chunk);
 	}
 	backlog->last = NULL;
+	if (backlog->gin != NULL)
+		statement->bytes -= AioFreeGin(backlog->gin);
+	backlog->gin = NULL;
 	backlog->nentries = 0;
 }
 
@@ -394,13 +402,15 @@ static void
 insert_sorted(AioScope *scope, void *arg)
 {
 	AioIndexBacklog *backlog = arg;
-	AioEntry   *entries = AioSortEntries(backlog);
 
-	if (backlog->mode == AIO_INDEX_HASH)
-		AioDrainHash(backlog, entries);
+	if (io_method == IOMETHOD_SYNC || AioTaskLimit() < 2)
+		scope = NULL;
+	if (backlog->mode == AIO_INDEX_GIN)
+		AioDrainGin(backlog->gin, backlog->index, scope);
+	else if (backlog->mode == AIO_INDEX_HASH)
+		AioDrainHash(backlog, AioSortEntries(backlog));
 	else
-		AioDrainBtree(backlog, entries,
-					  io_method != IOMETHOD_SYNC && AioTaskLimit() >= 2 ? scope : NULL);
+		AioDrainBtree(backlog, AioSortEntries(backlog), scope);
 }
 
 static void
@@ -737,10 +747,17 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 		row->line = line - statement->base_line;
 	}
 	chunk->used += bytes;
+}
+
+static inline void
+count_entry(AioIndexBacklog *backlog, AioStatementBacklog *statement)
+{
 	backlog->nentries++;
 	backlog->counts.entries++;
 	aio_session_stats_data.entries_gathered++;
-	statement->entries_max = Max(statement->entries_max, backlog->nentries);
+	/* keys of GIN are not sorted, and have their own limit */
+	statement->entries_max = Max(statement->entries_max,
+								 backlog->gin ? 1 : backlog->nentries);
 }
 
 /*
@@ -753,11 +770,20 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 			  uint64 line)
 {
 	AioIndexBacklog *backlog = &table->indexes[index];
+	AioStatementBacklog *statement = table->statement;
 	IndexTuple	tuple;
 
 	if (!backlog->gathers)
 		return false;
 
+	if (backlog->mode == AIO_INDEX_GIN)
+	{
+		if (!AioGatherGin(&backlog->gin, statement->context, backlog->index,
+						  values, isnull, tid, &statement->bytes))
+			return false;
+		count_entry(backlog, statement);
+		return true;
+	}
 	if (backlog->mode == AIO_INDEX_HASH)
 	{
 		Datum		hash;
@@ -782,7 +808,8 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 		return false;
 	}
 	tuple->t_tid = *tid;
-	add_tuple(backlog, table->statement, tuple, line);
+	add_tuple(backlog, statement, tuple, line);
+	count_entry(backlog, statement);
 	pfree(tuple);
 	return true;
 }

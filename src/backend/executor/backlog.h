@@ -52,6 +52,7 @@ typedef struct AioIndexBacklog
 	AioEntryChunk *first;		/* chunks in input order */
 	AioEntryChunk *last;
 	uint32		nentries;
+	struct AioGinBacklog *gin;	/* instead of chunks, if it is one */
 	AioBacklogCounts counts;
 	struct AioTableBacklog *table;	/* whose index it is */
 } AioIndexBacklog;
@@ -156,5 +157,13 @@ extern int	aio_leaf_stream_in_flight_max;
 extern void AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries,
 						  AioScope *scope);
 extern void AioDrainHash(AioIndexBacklog *backlog, AioEntry *entries);
+
+/* gin_drain.c */
+extern bool AioGatherGin(struct AioGinBacklog **gin, MemoryContext context,
+						 Relation index, const Datum *values,
+						 const bool *isnull, ItemPointer tid, Size *bytes);
+extern void AioDrainGin(struct AioGinBacklog *gin, Relation index,
+						AioScope *scope);
+extern Size AioFreeGin(struct AioGinBacklog *gin);
 
 #endif							/* AIO_EXECUTOR_BACKLOG_H */

@@ -447,6 +447,7 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 			break;
 		case AIO_INDEX_BTREE:
 		case AIO_INDEX_HASH:
+		case AIO_INDEX_GIN:
 		case AIO_INDEX_CONCURRENT:
 			break;
 	}

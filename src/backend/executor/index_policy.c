@@ -213,7 +213,7 @@ index_mode(Relation index)
 
 	/* what ii_AmCache holds is only read */
 	if (insert == gininsert)
-		return AIO_INDEX_CONCURRENT;
+		return AIO_INDEX_GIN;
 
 	/* no state between inserts but hints in rd_amcache */
 	if (insert == spginsert)

@@ -25,6 +25,8 @@ typedef enum AioIndexMode
 	AIO_INDEX_SERIAL,
 	/* a task that reads first and does not suspend once it changes anything */
 	AIO_INDEX_HASH,
+	/* as CONCURRENT */
+	AIO_INDEX_GIN,
 	/* as CONCURRENT, and the btree's pages are watched for coming splits */
 	AIO_INDEX_BTREE,
 } AioIndexMode;

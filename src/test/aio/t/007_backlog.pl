@@ -143,7 +143,24 @@ is($ordered->{entries}, 4000 + 512, 'keys that come in order stop waiting');
 run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX ON k USING gist (id); CREATE INDEX ON k USING brin (id);
 	CREATE INDEX ON k USING spgist (a); CREATE INDEX ON k USING gin (string_to_array(a, '0'));});
-gathers('INSERT INTO k SELECT * FROM source', 0, 'GiST, SP-GiST, GIN and BRIN do not gather');
+gathers('INSERT INTO k SELECT * FROM source', 0, 'GiST, SP-GiST and BRIN do not gather, nor does GIN with a pending list');
+run(q{
+	DROP TABLE k; CREATE TABLE k (LIKE source, keys text[], more text[]);
+	CREATE INDEX k_gin ON k USING gin (keys, more, string_to_array(a, '0')) WITH (fastupdate = off);});
+my $keys = "ARRAY['one', 'of ' || b % 50, NULL], CASE WHEN id % 3 > 0 THEN ARRAY['b' || b] WHEN id % 2 > 0 THEN '{}'::text[] END";
+gathers("INSERT INTO k SELECT *, $keys FROM source", 4000, 'GIN without one gathers');
+gathers("INSERT INTO k SELECT id, a, b, CASE WHEN id = 1700 THEN ARRAY[repeat('large', 1000)] WHEN id % 500 = 0 THEN ARRAY[(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 60) n)] END FROM source",
+	4000 - 9, 'but not keys that may be too large');
+run(q{INSERT INTO k SELECT id, a, b, CASE WHEN id = 1700 THEN ARRAY[(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 600) n)] ELSE ARRAY[a] END FROM source});
+like(errors(), qr/index row requires \d+ bytes, maximum size is \d+/, 'of which one that is');
+$tight = batches("SET aio.index_batch_memory = '100kB'; INSERT INTO k SELECT *, $keys FROM source");
+cmp_ok($tight->{full}, '>', 4, 'GIN: drained when the memory is used up');
+run('SELECT gin_index_check($$k_gin$$)');
+is( run(q{CREATE TABLE counted AS SELECT key, count(DISTINCT k.ctid) FROM k, unnest(keys) key WHERE key IS NOT NULL GROUP BY key;
+	SET enable_seqscan = off;
+	SELECT count(*), count(*) FILTER (WHERE count <> (SELECT count(*) FROM k WHERE keys @> ARRAY[key])) FROM counted;
+	SELECT count(*) FROM k WHERE string_to_array(a, '0') @> '{}'; DROP TABLE counted;}),
+	"53|0\n15000", 'every key is found, and every row');
 gathers('CREATE TEMP TABLE temporary (LIKE source); CREATE INDEX ON temporary (a); INSERT INTO temporary SELECT * FROM source', 0, 'temporary tables do not gather');
 run(q{DROP TABLE k; CREATE TABLE k (a text, big text); CREATE INDEX ON k (big);
 	ALTER TABLE k ALTER big SET STORAGE plain;});

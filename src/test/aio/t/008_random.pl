@@ -35,6 +35,12 @@ $node->safe_psql(
 		LOOP
 			PERFORM bt_index_parent_check(i, true, true, u);
 		END LOOP;
+		FOR i IN SELECT indexrelid FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+			JOIN pg_am am ON am.oid = relam WHERE amname = 'gin' AND relkind = 'i'
+			AND indrelid IN (SELECT relid FROM pg_partition_tree(t) WHERE isleaf)
+		LOOP
+			PERFORM gin_index_check(i);
+		END LOOP;
 		RETURN QUERY SELECT msg FROM pg_partition_tree(t), verify_heapam(relid) WHERE isleaf;
 	END$$;
 });
@@ -64,6 +70,7 @@ sub index_of
 		("CREATE UNIQUE INDEX ON $table (" . any('id', 'k', 'k, t', 'u', 't', 'md5(k::text)') . ')'
 			  . any('', ' INCLUDE (s)') . any('', '', ' NULLS NOT DISTINCT') . $where) x 4,
 		"CREATE INDEX ON $table USING gin (string_to_array(t, 'a'))",
+		("CREATE INDEX ON $table USING gin (string_to_array(t, 'a'), string_to_array(u::text, '-')) WITH (fastupdate = off)$where") x 2,
 		"CREATE INDEX ON $table USING gist (s)",
 		"CREATE INDEX ON $table USING brin (id)",
 		"CREATE INDEX ON $table USING spgist (t)",
