@@ -3,7 +3,7 @@
 // What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; so
 //   does the executor when it finishes, as it need not have run to the end; and every executor run tells us its
 //   snapshot before it begins.  COPY and the executor's main loop run in a guard.
-//   A row that the executor is about to insert is offered to us.
+//   A row that the executor is about to insert is offered to us.  Logical replication tells us of each message.
 // Without it: a statement would end with index entries that are nowhere but in its memory; and a later row's error would
 //   hide that of a row whose keys are waiting.
 // Could disappear: with a table access method interface for bulk inserts into indexes.
@@ -12,6 +12,7 @@
 // target: src/backend/executor/nodeModifyTable.c AioRowsInserted+1 AioKeepBack+1 NULL+1
 // target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1 AioExecutePlan+1 ExecutePlan-1
 // target: src/backend/commands/copy.c AioCopyFrom+1 CopyFrom-1
+// target: src/backend/replication/logical/worker.c AioBeforeMessage+1
 // target: src/backend/replication/logical/tablesync.c AioCopyFrom+1 CopyFrom-1
 
 @copy@
@@ -86,5 +87,16 @@ symbol estate, queryDesc;
 - ExecutePlan
 + AioExecutePlan
   (...)
+  ...+>
+  }
+
+@message@
+symbol action, saved_command, apply_error_callback_arg;
+@@
+  apply_dispatch(...)
+  {
+  <+...
++ AioBeforeMessage(action);
+  saved_command = apply_error_callback_arg.command;
   ...+>
   }

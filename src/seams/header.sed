@@ -19,6 +19,7 @@
 # target: src/backend/commands/copy.c seams+1
 # target: src/backend/commands/copyfrom.c seams+1
 # target: src/backend/replication/logical/tablesync.c seams+1
+# target: src/backend/replication/logical/worker.c seams+1
 # target: src/backend/utils/cache/relcache.c seams+1
 # target: src/backend/utils/init/miscinit.c seams+1
 

@@ -7,7 +7,7 @@
 //
 // target: src/backend/executor/execIndexing.c AioIndexInsert+1 index_insert-1
 // target: src/backend/executor/nodeModifyTable.c AioInsertIndexTuples+3 ExecInsertIndexTuples-3
-// target: src/backend/executor/execReplication.c AioInsertIndexTuples+2 ExecInsertIndexTuples-2
+// target: src/backend/executor/execReplication.c AioApplyIndexTuples+2 ExecInsertIndexTuples-2
 
 @insert@
 @@
@@ -16,6 +16,18 @@
   <+...
 - index_insert
 + AioIndexInsert
+  (...)
+  ...+>
+  }
+
+@apply@
+identifier f =~ "^ExecSimpleRelation";
+@@
+  f(...)
+  {
+  <+...
+- ExecInsertIndexTuples
++ AioApplyIndexTuples
   (...)
   ...+>
   }

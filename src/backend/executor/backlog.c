@@ -43,6 +43,7 @@
 
 #include "access/gin_private.h"
 #include "access/hash.h"
+#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/xact.h"
 #include "aio/backlog.h"
@@ -53,6 +54,7 @@
 #include "common/int.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "storage/aio.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
@@ -82,6 +84,9 @@ bool		aio_batch_unique_keys = false;
 
 /* entries of one index, whatever the memory allows */
 #define ENTRIES_MAX	(PG_INT32_MAX / 2)
+
+/* entries that are not larger than that fit into pages of any kind */
+#define SMALL_BYTES	1000
 
 #define CHUNK_MIN	1024
 #define CHUNK_MAX	(256 * 1024)
@@ -215,8 +220,10 @@ make_statement(EState *estate, CommandId cid, CopyFromState cstate)
  * of no use.
  */
 static bool
-may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
+may_gather(AioIndexBacklog *backlog)
 {
+	Relation	index = backlog->index;
+	IndexInfo  *info = backlog->info;
 	bool		heapkeyspace;
 	bool		allequalimage;
 
@@ -225,7 +232,7 @@ may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
 	if (index->rd_index->indisunique && !index->rd_index->indimmediate)
 		return false;
 
-	switch (mode)
+	switch (backlog->mode)
 	{
 		case AIO_INDEX_HASH:
 			return true;
@@ -235,9 +242,47 @@ may_gather(Relation index, IndexInfo *info, AioIndexMode mode)
 			return heapkeyspace;
 		case AIO_INDEX_GIN:
 			return !GinGetUseFastUpdate(index);
+		case AIO_INDEX_CONCURRENT:
+		case AIO_INDEX_LANES:
+			return AioEntriesHaveOrder(backlog);
 		default:
 			return false;
 	}
+}
+
+/*
+ * What the backlog's entries are made of: what is in the index, or what goes
+ * in, if the access method changes that.
+ */
+static TupleDesc
+entry_desc(AioIndexBacklog *backlog, MemoryContext context)
+{
+	IndexInfo  *info = backlog->info;
+	ListCell   *expression = list_head(info->ii_Expressions);
+	MemoryContext old;
+	TupleDesc	desc;
+
+	if (backlog->mode != AIO_INDEX_LANES && backlog->mode != AIO_INDEX_CONCURRENT)
+		return RelationGetDescr(backlog->index);
+
+	old = MemoryContextSwitchTo(context);
+	desc = CreateTemplateTupleDesc(info->ii_NumIndexAttrs);
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+	{
+		AttrNumber	attnum = info->ii_IndexAttrNumbers[i];
+
+		if (attnum > 0)
+			TupleDescCopyEntry(desc, i + 1, RelationGetDescr(backlog->heap), attnum);
+		else
+		{
+			Node	   *node = lfirst(expression);
+
+			TupleDescInitEntry(desc, i + 1, NULL, exprType(node), exprTypmod(node), 0);
+			expression = lnext(info->ii_Expressions, expression);
+		}
+	}
+	MemoryContextSwitchTo(old);
+	return desc;
 }
 
 /*
@@ -273,15 +318,15 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 
 		backlog->index = rri->ri_IndexRelationDescs[i];
 		backlog->heap = rri->ri_RelationDesc;
+		backlog->info = rri->ri_IndexRelationInfo[i];
 		if (backlog->index == NULL)
 			continue;
 		backlog->table = table;
 		/* what is asked below may have policies made anew */
 		backlog->mode = AioGetTablePolicy(rri)->indexes[i].mode;
+		backlog->desc = entry_desc(backlog, statement->context);
 		backlog->unique = backlog->index->rd_index->indisunique;
-		backlog->gathers = may_gather(backlog->index,
-									  rri->ri_IndexRelationInfo[i],
-									  backlog->mode);
+		backlog->gathers = may_gather(backlog);
 		if (backlog->gathers && backlog->unique)
 		{
 			if (!asked)
@@ -291,8 +336,8 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 			asked = true;
 			backlog->gathers = keys_wait;
 		}
-		/* keys of a GIN index have no order as they come */
-		backlog->looked_at = backlog->mode == AIO_INDEX_GIN;
+		/* of others it does not matter in which order they come */
+		backlog->looked_at = backlog->mode != AIO_INDEX_BTREE;
 		table->gathers |= backlog->gathers;
 	}
 	table->next = statement->tables;
@@ -409,6 +454,8 @@ insert_sorted(AioScope *scope, void *arg)
 		AioDrainGin(backlog->gin, backlog->index, scope);
 	else if (backlog->mode == AIO_INDEX_HASH)
 		AioDrainHash(backlog, AioSortEntries(backlog));
+	else if (backlog->mode != AIO_INDEX_BTREE)
+		AioDrainOrdered(backlog, AioSortEntries(backlog), scope);
 	else
 		AioDrainBtree(backlog, AioSortEntries(backlog), scope);
 }
@@ -749,6 +796,22 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 	chunk->used += bytes;
 }
 
+/*
+ * Will these values fit into a page of an index whose access method is going to
+ * change them, and are they all here?
+ */
+static bool
+is_small(TupleDesc desc, const Datum *values, const bool *isnull)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!isnull[i] && TupleDescCompactAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			return false;
+	}
+	return heap_compute_data_size(desc, values, isnull) <= SMALL_BYTES;
+}
+
 static inline void
 count_entry(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 {
@@ -794,12 +857,12 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 								 (Datum *) values, (bool *) isnull,
 								 &hash, &hash_isnull))
 			return true;
-		tuple = index_form_tuple(RelationGetDescr(backlog->index),
-								 &hash, &hash_isnull);
+		tuple = index_form_tuple(backlog->desc, &hash, &hash_isnull);
 	}
+	else if (backlog->mode != AIO_INDEX_BTREE && !is_small(backlog->desc, values, isnull))
+		return false;
 	else
-		tuple = index_form_tuple(RelationGetDescr(backlog->index),
-								 values, isnull);
+		tuple = index_form_tuple(backlog->desc, values, isnull);
 
 	if (backlog->mode == AIO_INDEX_BTREE &&
 		MAXALIGN(IndexTupleSize(tuple)) > BTMaxItemSize)

@@ -44,6 +44,8 @@ typedef struct AioIndexBacklog
 {
 	Relation	index;
 	Relation	heap;
+	IndexInfo  *info;
+	TupleDesc	desc;			/* of its entries */
 	AioIndexMode mode;
 	bool		unique;			/* its keys are enforced at once */
 	bool		gathers;		/* entries are gathered, not inserted at once */
@@ -112,6 +114,9 @@ extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
 extern void AioBacklogConflict(AioIndexBacklog *backlog, IndexTuple tuple);
 extern bool AioBacklogIsChecked(EState *estate);
 
+/* apply.c */
+extern AioTableBacklog *AioApplyBacklog(ResultRelInfo *rri, CommandId cid);
+
 /* guard.c */
 extern bool AioLaterRowsLeaveNothing(ResultRelInfo *rri, EState *estate,
 									 CopyFromState cstate);
@@ -128,6 +133,7 @@ extern void AioFlushRows(struct AioRowBuffer *buffer);
 /* entry_sort.c */
 extern AioEntry *AioSortEntries(AioIndexBacklog *backlog);
 extern bool AioEntriesInOrder(AioIndexBacklog *backlog);
+extern bool AioEntriesHaveOrder(AioIndexBacklog *backlog);
 
 /* leaf_stream.c */
 typedef struct AioLeafRun
@@ -157,6 +163,10 @@ extern int	aio_leaf_stream_in_flight_max;
 extern void AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries,
 						  AioScope *scope);
 extern void AioDrainHash(AioIndexBacklog *backlog, AioEntry *entries);
+
+/* ordered_drain.c */
+extern void AioDrainOrdered(AioIndexBacklog *backlog, AioEntry *entries,
+							AioScope *scope);
 
 /* gin_drain.c */
 extern bool AioGatherGin(struct AioGinBacklog **gin, MemoryContext context,

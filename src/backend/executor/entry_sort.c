@@ -10,6 +10,9 @@
  * for them is tight, and can be looked at in any order, which is needed to
  * look ahead.
  *
+ * GiST and SP-GiST have no order.  Where upstream can build the index from
+ * sorted input, that order is taken; otherwise that of the type, if it has one.
+ *
  * Tests: src/test/aio/sql.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -18,25 +21,33 @@
  */
 #include "postgres.h"
 
+#include "access/gist.h"
 #include "access/hash.h"
 #include "access/relation.h"
 #include "backlog.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_collation.h"
+#include "commands/defrem.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
+#include "utils/typcache.h"
 
-/* the order of a btree index */
-typedef struct BtreeOrder
+/* the order of an index */
+typedef struct EntryOrder
 {
 	TupleDesc	desc;
+	bool		compresses;		/* the first column is compressed first */
+	FmgrInfo	compress;		/* by this function of GiST's */
 	int			nkeys;
 	bool		abbreviated;	/* AioEntry.key is */
 	bool		unique;
 	bool		nulls_equal;
 	SortSupportData keys[INDEX_MAX_KEYS];
-} BtreeOrder;
+} EntryOrder;
 
 static inline bool
 first_is_null(const IndexTupleData *tuple)
@@ -46,9 +57,9 @@ first_is_null(const IndexTupleData *tuple)
 }
 
 static void
-prepare_order(BtreeOrder *order, Relation index, bool unique, bool abbreviate)
+prepare_order(EntryOrder *order, Relation index, bool unique, bool abbreviate)
 {
-	memset(order, 0, sizeof(BtreeOrder));
+	memset(order, 0, sizeof(EntryOrder));
 	order->desc = RelationGetDescr(index);
 	order->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	order->unique = unique;
@@ -69,11 +80,78 @@ prepare_order(BtreeOrder *order, Relation index, bool unique, bool abbreviate)
 }
 
 /*
+ * Likewise for GiST and SP-GiST.  Returns false if there is no order that
+ * helps, or none with abbreviated keys: to sort by others, ranges for example,
+ * takes longer than it saves.
+ */
+static bool
+prepare_neighbours(EntryOrder *order, AioIndexBacklog *backlog)
+{
+	Relation	index = backlog->index;
+	SortSupport key = &order->keys[0];
+	Oid			opfamily = index->rd_opfamily[0];
+	Oid			opcintype = index->rd_opcintype[0];
+	Oid			sortsupport;
+	Oid			compress;
+
+	memset(order, 0, sizeof(EntryOrder));
+	order->desc = backlog->desc;
+	key->ssup_cxt = CurrentMemoryContext;
+	key->ssup_attno = 1;
+	key->abbreviate = true;
+
+	if (index->rd_rel->relam != GIST_AM_OID)
+	{
+		Oid			type = getBaseType(TupleDescAttr(backlog->desc, 0)->atttypid);
+		Oid			less_than = lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr;
+		Oid			opclass;
+
+		if (OidIsValid(less_than))
+		{
+			/* a radix tree goes by bytes */
+			if (OidIsValid(index->rd_indcollation[0]))
+				key->ssup_collation = C_COLLATION_OID;
+			PrepareSortSupportFromOrderingOp(less_than, key);
+			order->abbreviated = key->abbrev_converter != NULL;
+			return order->abbreviated;
+		}
+		opclass = GetDefaultOpClass(type, GIST_AM_OID);
+		if (!OidIsValid(opclass))
+			return false;
+		opfamily = get_opclass_family(opclass);
+		opcintype = get_opclass_input_type(opclass);
+	}
+
+	sortsupport = get_opfamily_proc(opfamily, opcintype, opcintype,
+									GIST_SORTSUPPORT_PROC);
+	compress = get_opfamily_proc(opfamily, opcintype, opcintype,
+								 GIST_COMPRESS_PROC);
+	if (!OidIsValid(sortsupport) || sortsupport >= FirstGenbkiObjectId)
+		return false;
+	OidFunctionCall1(sortsupport, PointerGetDatum(key));
+	order->abbreviated = key->abbrev_converter != NULL;
+	order->compresses = OidIsValid(compress);
+	if (order->compresses)
+		fmgr_info(compress, &order->compress);
+	return order->abbreviated;
+}
+
+static Datum
+compress_key(Datum value, EntryOrder *order)
+{
+	GISTENTRY	entry;
+
+	gistentryinit(entry, value, NULL, NULL, 0, true);
+	return ((GISTENTRY *)
+			DatumGetPointer(FunctionCall1(&order->compress, PointerGetDatum(&entry))))->key;
+}
+
+/*
  * Compare all columns of the key that AioEntry.key does not tell of.  Sets
  * *enforced to whether keys that are equal would be duplicates.
  */
 static int
-compare_columns(const AioEntry *a, const AioEntry *b, BtreeOrder *order,
+compare_columns(const AioEntry *a, const AioEntry *b, EntryOrder *order,
 				bool *enforced)
 {
 	*enforced = order->unique &&
@@ -103,7 +181,7 @@ compare_columns(const AioEntry *a, const AioEntry *b, BtreeOrder *order,
  * in the order of the heap.
  */
 static pg_noinline int
-compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+compare_rest(const AioEntry *a, const AioEntry *b, EntryOrder *order)
 {
 	bool		enforced;
 	int			result = compare_columns(a, b, order, &enforced);
@@ -116,7 +194,7 @@ compare_rest(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
 }
 
 static inline int
-compare_btree(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+compare_ordered(const AioEntry *a, const AioEntry *b, EntryOrder *order)
 {
 	int			result = ApplySortComparator(a->key, first_is_null(a->tuple),
 											 b->key, first_is_null(b->tuple),
@@ -127,7 +205,7 @@ compare_btree(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
 
 /* For keys that are not null and compare as unsigned integers. */
 static inline int
-compare_unsigned(const AioEntry *a, const AioEntry *b, BtreeOrder *order)
+compare_unsigned(const AioEntry *a, const AioEntry *b, EntryOrder *order)
 {
 	if (a->key < b->key)
 		return -1;
@@ -146,10 +224,10 @@ compare_buckets(const AioEntry *a, const AioEntry *b)
 	return ItemPointerCompare(&a->tuple->t_tid, &b->tuple->t_tid);
 }
 
-#define ST_SORT sort_btree
+#define ST_SORT sort_ordered
 #define ST_ELEMENT_TYPE AioEntry
-#define ST_COMPARE(a, b, order) compare_btree(a, b, order)
-#define ST_COMPARE_ARG_TYPE BtreeOrder
+#define ST_COMPARE(a, b, order) compare_ordered(a, b, order)
+#define ST_COMPARE_ARG_TYPE EntryOrder
 #define ST_CHECK_FOR_INTERRUPTS
 #define ST_SCOPE static
 #define ST_DEFINE
@@ -158,7 +236,7 @@ compare_buckets(const AioEntry *a, const AioEntry *b)
 #define ST_SORT sort_unsigned
 #define ST_ELEMENT_TYPE AioEntry
 #define ST_COMPARE(a, b, order) compare_unsigned(a, b, order)
-#define ST_COMPARE_ARG_TYPE BtreeOrder
+#define ST_COMPARE_ARG_TYPE EntryOrder
 #define ST_CHECK_FOR_INTERRUPTS
 #define ST_SCOPE static
 #define ST_DEFINE
@@ -195,13 +273,16 @@ list_entries(AioIndexBacklog *backlog)
 	return entries;
 }
 
-/* Set the keys of btree entries.  Returns whether none is null. */
+/* Set the keys of entries that have an order.  Returns whether none is null. */
 static bool
-set_keys(AioEntry *entries, uint32 n, BtreeOrder *order)
+set_keys(AioEntry *entries, uint32 n, EntryOrder *order)
 {
 	SortSupport first = &order->keys[0];
 	uint32		next_look = 10;
 	bool		no_nulls = true;
+	MemoryContext old = CurrentMemoryContext;
+	MemoryContext scratch = order->compresses ?
+		AllocSetContextCreate(old, "index backlog sort", ALLOCSET_SMALL_SIZES) : NULL;
 
 	for (uint32 i = 0; i < n; i++)
 	{
@@ -210,12 +291,19 @@ set_keys(AioEntry *entries, uint32 n, BtreeOrder *order)
 
 		if (isnull)
 			no_nulls = false;
+		else if (order->compresses)
+		{
+			MemoryContextReset(scratch);
+			MemoryContextSwitchTo(scratch);
+			value = first->abbrev_converter(compress_key(value, order), first);
+			MemoryContextSwitchTo(old);
+		}
 		else if (order->abbreviated)
 			value = first->abbrev_converter(value, first);
 		entries[i].key = value;
 
 		/* are abbreviated keys worth it?  asked as tuplesort asks it */
-		if (order->abbreviated && i == next_look)
+		if (order->abbreviated && !order->compresses && i == next_look)
 		{
 			next_look *= 2;
 			if (first->abbrev_abort(i, first))
@@ -259,7 +347,7 @@ set_buckets(AioEntry *entries, uint32 n, Relation index)
  * Mark sorted entries whose keys are those of earlier rows.
  */
 static void
-mark_duplicates(AioEntry *entries, uint32 n, BtreeOrder *order)
+mark_duplicates(AioEntry *entries, uint32 n, EntryOrder *order)
 {
 	for (uint32 i = 1; i < n; i++)
 	{
@@ -289,9 +377,19 @@ AioSortEntries(AioIndexBacklog *backlog)
 		if (set_buckets(entries, n, backlog->index))
 			sort_buckets(entries, n);
 	}
+	else if (backlog->mode != AIO_INDEX_BTREE)
+	{
+		EntryOrder	order;
+
+		if (prepare_neighbours(&order, backlog))
+		{
+			set_keys(entries, n, &order);
+			sort_ordered(entries, n, &order);
+		}
+	}
 	else
 	{
-		BtreeOrder	order;
+		EntryOrder	order;
 		bool		no_nulls;
 
 		prepare_order(&order, backlog->index, backlog->unique, true);
@@ -300,7 +398,7 @@ AioSortEntries(AioIndexBacklog *backlog)
 			order.keys[0].comparator == ssup_datum_unsigned_cmp)
 			sort_unsigned(entries, n, &order);
 		else
-			sort_btree(entries, n, &order);
+			sort_ordered(entries, n, &order);
 		if (backlog->unique)
 			mark_duplicates(entries, n, &order);
 	}
@@ -315,7 +413,7 @@ bool
 AioEntriesInOrder(AioIndexBacklog *backlog)
 {
 	AioEntry   *entries;
-	BtreeOrder	order;
+	EntryOrder	order;
 	uint32		ascending = 0;
 
 	if (backlog->mode != AIO_INDEX_BTREE)
@@ -326,9 +424,20 @@ AioEntriesInOrder(AioIndexBacklog *backlog)
 	set_keys(entries, backlog->nentries, &order);
 	for (uint32 i = 1; i < backlog->nentries; i++)
 	{
-		if (compare_btree(&entries[i - 1], &entries[i], &order) < 0)
+		if (compare_ordered(&entries[i - 1], &entries[i], &order) < 0)
 			ascending++;
 	}
 	pfree(entries);
 	return ascending >= backlog->nentries - backlog->nentries / 10;
+}
+
+/*
+ * Is there an order in which to insert the entries of a GiST or SP-GiST index?
+ */
+bool
+AioEntriesHaveOrder(AioIndexBacklog *backlog)
+{
+	EntryOrder	order;
+
+	return prepare_neighbours(&order, backlog);
 }

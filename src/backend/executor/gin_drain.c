@@ -209,7 +209,7 @@ compare_keys(const GinKey *a, const GinKey *b)
 }
 
 /*
- * binaryheap_comparator: the run whose next key is the smallest comes first, and
+ * binaryheap_comparator: the run whose next key is smallest comes first, and
  * of those with the same key the one whose rows come first.
  */
 static int

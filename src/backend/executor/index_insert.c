@@ -170,37 +170,22 @@ insert_rows(AioScope *scope, void *arg)
 }
 
 /*
- * Insert the index entries of one row.  Arguments, result and errors are
+ * Insert the index entries of one row, or gather them in a backlog if that is
+ * not NULL.  policy may be NULL; the other arguments, result and errors are
  * those of ExecInsertIndexTuples().
  */
-List *
-AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
-					 bool update, bool noDupErr, bool *specConflict,
-					 List *arbiterIndexes, bool onlySummarizing)
+static List *
+insert_row(AioTablePolicy *policy, AioTableBacklog *backlog,
+		   ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
+		   bool update, bool noDupErr, bool *specConflict,
+		   List *arbiterIndexes, bool onlySummarizing)
 {
-	/* row by row, only plain inserts in great number gather entries */
-	bool		may_gather = !update && !noDupErr &&
-		estate->es_processed >= aio_debug_rows_before_batch &&
-		estate->es_plannedstmt != NULL &&
-		estate->es_plannedstmt->commandType != CMD_UPDATE;
-	AioTablePolicy *policy = NULL;
-	AioTableBacklog *backlog = NULL;
-	bool		tasks;
-	uint64		generation;
+	uint64		generation = aio_policy_generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
+	bool		tasks = rri->ri_NumIndices >= 2 && tasks_help(policy) &&
+		!AioBacklogInOrder(rri, estate);
 	List	   *recheck = NIL;
 	InsertBatch batch;
-
-	if (may_gather || rri->ri_NumIndices >= 2)
-		policy = find_policy(rri);
-	if (may_gather && policy != NULL)
-	{
-		backlog = AioBacklogFor(rri, estate, estate->es_output_cid, NULL, 1);
-		policy = AioGetTablePolicy(rri);
-	}
-	generation = aio_policy_generation;
-	tasks = rri->ri_NumIndices >= 2 && tasks_help(policy) &&
-		!AioBacklogInOrder(rri, estate);
 
 	if (backlog == NULL && !tasks)
 		recheck = ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
@@ -230,6 +215,55 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 	if (policy != NULL && backlog == NULL)
 		note_reads(policy, generation, 1, reads_before);
 	return recheck;
+}
+
+/*
+ * Insert the index entries of one row.  Arguments, result and errors are
+ * those of ExecInsertIndexTuples().
+ */
+List *
+AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
+					 bool update, bool noDupErr, bool *specConflict,
+					 List *arbiterIndexes, bool onlySummarizing)
+{
+	/* row by row, only plain inserts in great number gather entries */
+	bool		may_gather = !update && !noDupErr &&
+		estate->es_processed >= aio_debug_rows_before_batch &&
+		estate->es_plannedstmt != NULL &&
+		estate->es_plannedstmt->commandType != CMD_UPDATE;
+	AioTablePolicy *policy = NULL;
+	AioTableBacklog *backlog = NULL;
+
+	if (may_gather || rri->ri_NumIndices >= 2)
+		policy = find_policy(rri);
+	if (may_gather && policy != NULL)
+	{
+		backlog = AioBacklogFor(rri, estate, estate->es_output_cid, NULL, 1);
+		policy = AioGetTablePolicy(rri);
+	}
+	return insert_row(policy, backlog, rri, slot, estate, update, noDupErr,
+					  specConflict, arbiterIndexes, onlySummarizing);
+}
+
+/*
+ * Likewise, for a row that logical replication applies.  Keys that are unique
+ * are not gathered there, so it does not matter that conflicts are looked for.
+ */
+List *
+AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
+					bool update, bool noDupErr, bool *specConflict,
+					List *arbiterIndexes, bool onlySummarizing)
+{
+	AioTablePolicy *policy = find_policy(rri);
+	AioTableBacklog *backlog = NULL;
+
+	if (policy != NULL && !update)
+	{
+		backlog = AioApplyBacklog(rri, estate->es_output_cid);
+		policy = AioGetTablePolicy(rri);
+	}
+	return insert_row(policy, backlog, rri, slot, estate, update, noDupErr,
+					  specConflict, arbiterIndexes, onlySummarizing);
 }
 
 /*
@@ -375,20 +409,52 @@ insert_inline(InsertBatch *batch, Relation index, Datum *values, bool *isnull,
  * Have a lane of an AIO_INDEX_LANES index, waiting for one if need be.
  */
 static struct AioIndexLane *
-get_lane(InsertBatch *batch, Relation index, IndexInfo *info)
+get_lane(AioScope *scope, Relation index, IndexInfo *info)
 {
 	uint64		wait_for;
 	struct AioIndexLane *lane = AioAcquireLane(info, &wait_for);
 
 	if (lane == NULL)
 	{
-		AioScopeJoinTask(batch->scope, wait_for);
+		AioScopeJoinTask(scope, wait_for);
 		lane = AioAcquireLane(info, &wait_for);
 	}
 	if (lane == NULL)
 		elog(ERROR, "index \"%s\" has no free lane",
 			 RelationGetRelationName(index));
 	return lane;
+}
+
+/*
+ * Insert an entry that is not checked, as a task of the scope.  What values
+ * point to must stay where it is until the scope ends.
+ */
+void
+AioSpawnIndexInsert(AioScope *scope, Relation index, Relation heap,
+					IndexInfo *info, AioIndexMode mode,
+					const Datum *values, const bool *isnull, ItemPointer tid)
+{
+	struct AioIndexLane *lane = mode == AIO_INDEX_LANES ?
+		get_lane(scope, index, info) : NULL;
+	AioTaskOptions options = {0};
+	AioIndexTask *task = AioSpawnPrepare(scope);
+	uint64		task_id;
+
+	memset(task, 0, offsetof(AioIndexTask, isnull));
+	task->index = index;
+	task->heap = heap;
+	task->info = lane ? AioLaneInfo(lane) : info;
+	task->lane = lane;
+	task->mode = mode;
+	task->check_unique = UNIQUE_CHECK_NO;
+	task->tid = *tid;
+	task->natts = info->ii_NumIndexAttrs;
+	memcpy(task->values, values, sizeof(Datum) * task->natts);
+	memcpy(task->isnull, isnull, sizeof(bool) * task->natts);
+	options.rel = index;
+	task_id = AioSpawnPrepared(scope, &options, insert_entry, task);
+	if (lane != NULL)
+		AioLaneSetTask(lane, task_id);
 }
 
 /*
@@ -443,7 +509,7 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 			AioScopeJoinTask(batch->scope, batch->serial_task);
 			break;
 		case AIO_INDEX_LANES:
-			lane = get_lane(batch, indexRelation, indexInfo);
+			lane = get_lane(batch->scope, indexRelation, indexInfo);
 			break;
 		case AIO_INDEX_BTREE:
 		case AIO_INDEX_HASH:

@@ -11,6 +11,7 @@
 #define AIO_INDEX_TASK_H
 
 #include "access/genam.h"
+#include "aio/task.h"
 #include "index_policy.h"
 #include "storage/buf.h"
 
@@ -44,6 +45,12 @@ typedef struct AioIndexTask
 extern void AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg);
 extern void AioBtreeReadAhead(AioIndexTask *task);
 extern void AioHashReadAhead(AioIndexTask *task);
+
+/* index_insert.c */
+extern void AioSpawnIndexInsert(AioScope *scope, Relation index, Relation heap,
+								IndexInfo *info, AioIndexMode mode,
+								const Datum *values, const bool *isnull,
+								ItemPointer tid);
 
 /* lanes.c */
 extern struct AioIndexLane *AioAcquireLane(IndexInfo *info, uint64 *wait_for);

@@ -31,6 +31,9 @@ extern PGDLLIMPORT int aio_debug_rows_before_batch;
 /* does any running statement have a backlog? */
 extern PGDLLIMPORT bool aio_backlogs_exist;
 
+/* rows applied by logical replication that may have a backlog */
+extern PGDLLIMPORT uint64 aio_rows_applied;
+
 extern void AioExplainInitialize(void);
 extern uint64 AioCopyFrom(CopyFromState cstate);
 extern void AioExecutePlan(QueryDesc *query, CmdType operation,
@@ -41,5 +44,6 @@ extern bool AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 						 TupleTableSlot *slot, bool canSetTag);
 extern void AioDrainStatement(EState *estate);
 extern void AioDrainVisibleTo(Snapshot snapshot);
+extern void AioEndApplyFor(int action);
 
 #endif							/* AIO_BACKLOG_H */

@@ -20,6 +20,10 @@ extern List *AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
 								  EState *estate, bool update, bool noDupErr,
 								  bool *specConflict, List *arbiterIndexes,
 								  bool onlySummarizing);
+extern List *AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
+								 EState *estate, bool update, bool noDupErr,
+								 bool *specConflict, List *arbiterIndexes,
+								 bool onlySummarizing);
 extern List **AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots,
 								  int nslots, CommandId cid, EState *estate,
 								  CopyFromState cstate, const uint64 *linenos);

@@ -117,6 +117,14 @@ AioBeforeQuery(Snapshot snapshot)
 		AioDrainVisibleTo(snapshot);
 }
 
+/* apply_dispatch(): a message of the logical replication protocol has come */
+static inline void
+AioBeforeMessage(int action)
+{
+	if (unlikely(aio_rows_applied > 0))
+		AioEndApplyFor(action);
+}
+
 /* wherever this process is about to wait for another one */
 static inline void
 AioBeforeBlock(void)

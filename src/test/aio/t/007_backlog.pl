@@ -142,10 +142,33 @@ my $ordered = batches('INSERT INTO k SELECT * FROM source');
 is($ordered->{entries}, 4000 + 512, 'keys that come in order stop waiting');
 run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX ON k USING gist (id); CREATE INDEX ON k USING brin (id);
-	CREATE INDEX ON k USING spgist (a); CREATE INDEX ON k USING gin (string_to_array(a, '0'));});
-gathers('INSERT INTO k SELECT * FROM source', 0, 'GiST, SP-GiST and BRIN do not gather, nor does GIN with a pending list');
+	CREATE INDEX ON k USING gist (int4range(id, id + 1)); CREATE INDEX ON k USING spgist (box(point(id, b), point(id, b)));
+	CREATE INDEX ON k USING gin (string_to_array(a, '0'));});
+gathers('INSERT INTO k SELECT * FROM source', 0, 'BRIN does not gather, nor does GIN with a pending list, nor what has no quick order');
 run(q{
-	DROP TABLE k; CREATE TABLE k (LIKE source, keys text[], more text[]);
+	DROP TABLE k; CREATE TABLE k (LIKE source, p point);
+	CREATE INDEX k_gist ON k USING gist (p) INCLUDE (id);
+	CREATE INDEX k_gist2 ON k USING gist (point(id, b), p);
+	CREATE INDEX k_quad ON k USING spgist (p);
+	CREATE INDEX k_radix ON k USING spgist (a) INCLUDE (id);});
+my $point = "CASE WHEN id % 10 > 0 THEN point(b % 100, b / 100) END";
+gathers("INSERT INTO k SELECT *, $point FROM source", 16000, 'GiST and SP-GiST gather what can be sorted');
+gathers("INSERT INTO k SELECT id, CASE WHEN id % 1000 = 500 THEN repeat(a, 40) ELSE a END, b, $point FROM source", 16000 - 4, 'but not what is large');
+gathers("SET aio.max_tasks = 1; INSERT INTO k SELECT *, $point FROM source", 16000, 'also without tasks');
+is( run(q{CREATE TEMP TABLE places AS SELECT x, y, count(k.ctid) FROM generate_series(0, 99) x CROSS JOIN generate_series(0, 100) y
+		LEFT JOIN k ON p[0] = x AND p[1] = y GROUP BY 1, 2;
+	SET enable_seqscan = off;
+	SET enable_bitmapscan = off;
+	SELECT count(*), sum(count) FROM places;
+	SELECT count(*) FROM places WHERE count <> (SELECT count(*) FROM k WHERE p <@ box(point(x, y), point(x, y)));
+	SELECT count(*) FROM source s WHERE (SELECT count(*) FROM k WHERE point(k.id, k.b) <@ box(point(s.id, s.b), point(s.id, s.b))) <> 3;
+	SELECT count(*) FROM source s WHERE s.id % 1000 <> 500 AND (SELECT count(*) FROM k WHERE k.a = s.a) <> 3;
+	DROP INDEX k_gist;
+	SELECT count(*) FROM places WHERE count <> (SELECT count(*) FROM k WHERE p <@ box(point(x, y), point(x, y)));}),
+	"10100|13500\n0\n0\n0\n0", 'and find it');
+run('DROP TABLE k');
+run(q{
+	CREATE TABLE k (LIKE source, keys text[], more text[]);
 	CREATE INDEX k_gin ON k USING gin (keys, more, string_to_array(a, '0')) WITH (fastupdate = off);});
 my $keys = "ARRAY['one', 'of ' || b % 50, NULL], CASE WHEN id % 3 > 0 THEN ARRAY['b' || b] WHEN id % 2 > 0 THEN '{}'::text[] END";
 gathers("INSERT INTO k SELECT *, $keys FROM source", 4000, 'GIN without one gathers');

@@ -71,6 +71,8 @@ sub index_of
 			  . any('', ' INCLUDE (s)') . any('', '', ' NULLS NOT DISTINCT') . $where) x 4,
 		"CREATE INDEX ON $table USING gin (string_to_array(t, 'a'))",
 		("CREATE INDEX ON $table USING gin (string_to_array(t, 'a'), string_to_array(u::text, '-')) WITH (fastupdate = off)$where") x 2,
+		"CREATE INDEX ON $table USING gist (point(k, s))" . any('', ' INCLUDE (t)') . $where,
+		"CREATE INDEX ON $table USING spgist (" . any('point(k, s)', 'int4range(s, s + 5)') . ')' . any('', ' INCLUDE (t)') . $where,
 		"CREATE INDEX ON $table USING gist (s)",
 		"CREATE INDEX ON $table USING brin (id)",
 		"CREATE INDEX ON $table USING spgist (t)",

@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the pgawait authors
+
+# A subscription's worker gathers index entries of the rows that it applies:
+# when they wait, who finds them, and what is left of a transaction that fails.
+
+use strict;
+use warnings FATAL => 'all';
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+if (($ENV{enable_injection_points} // '') ne 'yes')
+{
+	plan skip_all => 'server is built without injection points';
+}
+
+my $publisher = PostgreSQL::Test::Cluster->new('publisher');
+$publisher->init(allows_streaming => 'logical');
+$publisher->append_conf('postgresql.conf', 'max_prepared_transactions = 5');
+$publisher->start;
+my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
+$subscriber->init(allows_streaming => 'logical');
+$subscriber->append_conf('postgresql.conf', "io_method = worker\nmax_prepared_transactions = 5\nlog_min_messages = debug1");
+$subscriber->start;
+
+foreach my $node ($publisher, $subscriber)
+{
+	$node->safe_psql(
+		'postgres', q{
+		CREATE TABLE t (id int PRIMARY KEY, a text, b int);
+		CREATE TABLE keyless (a text, b int);
+		ALTER TABLE keyless REPLICA IDENTITY FULL;
+		CREATE TABLE parts (id int, a text) PARTITION BY HASH (id);
+		CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+		CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+	});
+}
+$subscriber->safe_psql(
+	'postgres', q{
+	CREATE EXTENSION amcheck;
+	CREATE EXTENSION injection_points;
+	CREATE INDEX t_a ON t (a);
+	CREATE INDEX t_b ON t USING hash (b);
+	CREATE INDEX t_gin ON t USING gin (string_to_array(a, '0')) WITH (fastupdate = off);
+	CREATE INDEX keyless_a ON keyless (a);
+	CREATE INDEX parts_a ON parts (a);
+});
+$publisher->safe_psql('postgres', 'CREATE PUBLICATION pub FOR TABLE t, keyless, parts WITH (publish_via_partition_root = true)');
+$subscriber->safe_psql('postgres',
+	"CREATE SUBSCRIPTION sub CONNECTION '@{[ $publisher->connstr ]} dbname=postgres' PUBLICATION pub WITH (two_phase = on, streaming = on)");
+$subscriber->wait_for_subscription_sync($publisher, 'sub');
+
+# Heap and indexes agree, and both nodes have the same rows.
+sub check
+{
+	my ($what) = @_;
+
+	$publisher->wait_for_catchup('sub');
+	foreach my $table ('t', 'keyless', 'parts')
+	{
+		my $sum = "SELECT count(*), sum(hashtext(r::text)::bigint) FROM $table r";
+		is($subscriber->safe_psql('postgres', $sum), $publisher->safe_psql('postgres', $sum), "$what: same rows in $table");
+	}
+	is( $subscriber->safe_psql(
+			'postgres', q{
+			SELECT count(bt_index_parent_check(indexrelid, true, true)) FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+			 WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace AND relam = (SELECT oid FROM pg_am WHERE amname = 'btree');
+			SET enable_seqscan = off;
+			SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT FROM t WHERE b = x.b AND id = x.id);
+			SELECT count(*) FROM t WHERE string_to_array(a, '0') @> ARRAY['no such thing'];
+			SELECT gin_index_check('t_gin')}),
+		"5\n0\n0\n", "$what: heap and indexes agree");
+}
+
+# Run a transaction on the publisher, and expect the worker to drain or not to.
+# Returns where the subscriber's log was.
+sub drains
+{
+	my ($expected, $script, $what) = @_;
+	my $offset = -s $subscriber->logfile;
+
+	$subscriber->safe_psql('postgres', q{SELECT injection_points_attach('aio-drain', 'notice')});
+	$publisher->safe_psql('postgres', $script);
+	$publisher->wait_for_catchup('sub');
+	$subscriber->safe_psql('postgres', q{SELECT injection_points_detach('aio-drain')});
+	my $log = slurp_file($subscriber->logfile, $offset);
+	my $count = () = $log =~ /notice triggered for injection point aio-drain/g;
+	is($count, $expected, "$what: batches");
+	check($what);
+	return;
+}
+
+my $rows = 'INSERT INTO t SELECT n, md5(n::text), n * 7919 % 10007 FROM generate_series';
+
+drains(1, "$rows(1, 3000) n", 'an INSERT');
+drains(0, "$rows(3001, 4000) n", 'few rows');
+drains(1, join('; ', 'BEGIN', (map { "$rows($_, $_) n" } 4001 .. 5500), 'COMMIT'), 'many statements in a transaction');
+drains(0, join('; ', map { "$rows($_, $_) n" } 5501 .. 7000), 'many transactions');
+drains(2, "BEGIN; $rows(7001, 9000) n; DELETE FROM t WHERE id % 5 = 0; $rows(9001, 11000) n; COMMIT",
+	'a deletion in between');
+drains(1, q{BEGIN; INSERT INTO keyless SELECT md5(n::text), n FROM generate_series(1, 2000) n;
+	UPDATE keyless SET b = -1 WHERE b = 1999; DELETE FROM keyless WHERE b BETWEEN 100 AND 200; COMMIT},
+	'rows without a key are searched for in a common index');
+drains(1, 'INSERT INTO parts SELECT n, md5(n::text) FROM generate_series(1, 3000) n', 'partitions');
+drains(1, "BEGIN; $rows(11001, 12500) n; INSERT INTO parts SELECT n, md5(n::text) FROM generate_series(1, 1500) n; TRUNCATE parts; COMMIT",
+	'several tables, one of which is truncated');
+drains(1, "BEGIN; $rows(12501, 14500) n; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'", 'a prepared transaction');
+
+# large transactions are spooled to a file, and then applied
+$publisher->safe_psql('postgres', q{ALTER SYSTEM SET logical_decoding_work_mem = '64kB'; SELECT pg_reload_conf()});
+drains(1, "BEGIN; $rows(20001, 23000) n; SAVEPOINT s; $rows(23001, 24000) n; ROLLBACK TO s; $rows(24001, 24500) n; COMMIT", 'a streamed transaction');
+$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub SET (streaming = parallel)');
+$publisher->safe_psql('postgres', "BEGIN; $rows(30001, 33000) n; SAVEPOINT s; $rows(33001, 34000) n; ROLLBACK TO s; $rows(34001, 36500) n; DELETE FROM t WHERE id = 34001; COMMIT");
+check('one that parallel workers apply');
+$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub SET (streaming = off)');
+
+# a trigger that looks finds the rows before
+$subscriber->safe_psql(
+	'postgres', q{
+	CREATE TABLE found (id int, n int);
+	CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS
+		$$BEGIN IF NEW.id % 1000 = 0 THEN INSERT INTO public.found SELECT NEW.id, count(*) FROM public.t WHERE a >= ' '; END IF; RETURN NEW; END$$;
+	CREATE TRIGGER look BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION look();
+	ALTER TABLE t ENABLE ALWAYS TRIGGER look;
+});
+my $before = $subscriber->safe_psql('postgres', 'SELECT count(*) FROM t');
+drains(3, "$rows(40001, 43500) n", 'a trigger that looks');
+is($subscriber->safe_psql('postgres', 'SELECT string_agg((n - ' . $before . ')::text, $$ $$ ORDER BY id) FROM found'), '999 1999 2999', 'it sees all rows before its own');
+$subscriber->safe_psql('postgres', 'DROP TRIGGER look ON t');
+
+# a transaction that fails leaves nothing, and is applied when it can be
+my $offset = -s $subscriber->logfile;
+$subscriber->safe_psql('postgres', q{INSERT INTO t VALUES (52500, 'in the way', 0)});
+$publisher->safe_psql('postgres', "$rows(50001, 53000) n");
+$subscriber->wait_for_log(qr/conflict detected on relation "public.t": conflict=insert_exists.*Key \(id\)=\(52500\)/s, $offset);
+is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id BETWEEN 50001 AND 52499'), '0', 'a failing row leaves nothing of its transaction');
+$subscriber->safe_psql('postgres', 'DELETE FROM t WHERE id = 52500');
+check('after a conflict');
+
+# a worker that is killed while it drains
+$subscriber->safe_psql('postgres', q{SELECT injection_points_attach('aio-drain', 'wait')});
+$publisher->safe_psql('postgres', "$rows(60001, 63000) n");
+$subscriber->wait_for_event('logical replication apply worker', 'aio-drain');
+$subscriber->safe_psql('postgres', q{SELECT injection_points_detach('aio-drain');
+	SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker'});
+check('after the worker was terminated');
+
+$subscriber->stop;
+$publisher->stop;
+done_testing();
