@@ -102,6 +102,10 @@ gathers("$insert RETURNING id", 12000, 'RETURNING gathers');
 gathers("WITH i AS ($insert), j AS ($insert) SELECT", 0, 'parts of a statement that do not count its rows do not gather');
 gathers('INSERT INTO t VALUES ' . join(',', map { "($_, 'v$_', $_ % 17)" } (1 .. 1100)), 300, 'VALUES gathers');
 gathers("PREPARE p AS INSERT INTO t SELECT * FROM source LIMIT \$1;\nEXECUTE p(1500)", 1500, 'a prepared statement gathers');
+gathers("INSERT INTO t SELECT * FROM source LIMIT \$1 \\bind 1500 \\g\nSELECT", 1500, 'a statement with parameters gathers');
+run('CREATE TABLE base (LIKE source); CREATE MATERIALIZED VIEW m AS TABLE base; INSERT INTO base TABLE source;
+	CREATE UNIQUE INDEX ON m (a); CREATE INDEX ON m (b)');
+gathers('REFRESH MATERIALIZED VIEW CONCURRENTLY m', 8000, 'REFRESH MATERIALIZED VIEW CONCURRENTLY gathers what it adds, as nobody else may insert also unique keys');
 gathers('MERGE INTO t USING (SELECT -id AS id, a, b FROM source) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.a, s.b)',
 	12000, 'MERGE gathers what it inserts');
 gathers('UPDATE t SET b = b + 1 WHERE id > 0', 0, 'UPDATE does not gather');
