@@ -53,12 +53,12 @@ def split_fillfactor(growth_percent):
 
 
 @contextlib.contextmanager
-def rows_file(bench, rows, seed):
+def rows_file(bench, rows, seed, name="rows.copy"):
     """A file for COPY with random uuids, which a server accepts without their hyphens.
 
     It is on disk before it is used: its writeback would otherwise fall into the measurement.
     """
-    path = bench.work / "rows.copy"
+    path = bench.work / name
     width = 32 * len(COLUMNS)
     digits = random.Random(seed).randbytes(rows * width // 2).hex()
     with open(path, "w") as out:
