@@ -3,7 +3,8 @@
 // What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; so
 //   does the executor when it finishes, as it need not have run to the end; and every executor run tells us its
 //   snapshot before it begins.  COPY and the executor's main loop run in a guard.
-//   A row that the executor is about to insert is offered to us.  Logical replication tells us of each message.
+//   A row that the executor is about to insert is offered to us; before a subtransaction begins, we insert those that we
+//   have kept.  Logical replication tells us of each message, and DDL before it looks who uses a table.
 // Without it: a statement would end with index entries that are nowhere but in its memory; and a later row's error would
 //   hide that of a row whose keys are waiting.
 // Could disappear: with a table access method interface for bulk inserts into indexes.
@@ -12,6 +13,8 @@
 // target: src/backend/executor/nodeModifyTable.c AioRowsInserted+1 AioKeepBack+1 NULL+1
 // target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1 AioExecutePlan+1 ExecutePlan-1
 // target: src/backend/commands/copy.c AioCopyFrom+1 CopyFrom-1
+// target: src/backend/access/transam/xact.c AioBeforeSubtransaction+1
+// target: src/backend/commands/tablecmds.c AioBeforeDDL+1
 // target: src/backend/replication/logical/worker.c AioBeforeMessage+1
 // target: src/backend/replication/logical/tablesync.c AioCopyFrom+1 CopyFrom-1
 
@@ -98,5 +101,27 @@ symbol action, saved_command, apply_error_callback_arg;
   <+...
 + AioBeforeMessage(action);
   saved_command = apply_error_callback_arg.command;
+  ...+>
+  }
+
+@subtransaction@
+symbol ExitOnAnyError, true;
+@@
+  BeginInternalSubTransaction(...)
+  {
+  <+...
++ AioBeforeSubtransaction();
+  ExitOnAnyError = true;
+  ...+>
+  }
+
+@ddl@
+symbol expected_refcnt, rel;
+@@
+  CheckTableNotInUse(...)
+  {
+  <+...
++ AioBeforeDDL();
+  expected_refcnt = rel->rd_isnailed ? 2 : 1;
   ...+>
   }

@@ -9,9 +9,9 @@
  * backlog all the same.  It belongs to a statement that we make up, which has
  * the tables of those insertions open.
  *
- * Changes of other kinds search for rows without the executor, and may want
- * the tables for themselves; so the made-up statement ends before each of
- * them, and before the transaction does.  Queries of triggers and functions
+ * Changes of other kinds search for rows without the executor, and DDL in a
+ * trigger wants the tables for itself; so the made-up statement ends before
+ * either, and before the transaction does.  Queries of triggers and functions
  * drain it like any other backlog (INVARIANT-32): its command id is that of the
  * first of its rows.
  *
@@ -32,15 +32,22 @@
 #include "backlog.h"
 #include "executor/executor.h"
 #include "replication/logicalproto.h"
+#include "replication/logicalworker.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
 
+/*
+ * Tables that are open at a time: each has locks on its indexes, which upstream
+ * gives back after each row.
+ */
+#define TABLES_MAX	32
+
 typedef struct ApplyTable
 {
 	Oid			relid;			/* hash key */
-	ResultRelInfo *rri;
+	ResultRelInfo *rri;			/* NULL if it does not gather */
 } ApplyTable;
 
 /* The statement, in memory of the transaction. */
@@ -49,37 +56,13 @@ typedef struct ApplyStatement
 	EState	   *estate;
 	CommandId	cid;
 	HTAB	   *tables;			/* ApplyTable */
+	int			nopen;			/* of these */
 } ApplyStatement;
 
 /* rows that have been inserted since a change of another kind */
 uint64		aio_rows_applied = 0;
 
 static ApplyStatement *statement = NULL;
-
-static void end_statement(void);
-
-/* XactCallback */
-static void
-at_end_of_transaction(XactEvent event, void *arg)
-{
-	switch (event)
-	{
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			if (aio_rows_applied > 0)
-				end_statement();
-			break;
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-			/* the memory goes with the transaction's */
-			statement = NULL;
-			aio_rows_applied = 0;
-			break;
-		default:
-			break;
-	}
-}
 
 static void
 begin_statement(CommandId cid)
@@ -92,6 +75,7 @@ begin_statement(CommandId cid)
 	statement = palloc(sizeof(ApplyStatement));
 	statement->estate = estate;
 	statement->cid = cid;
+	statement->nopen = 0;
 	ctl.keysize = sizeof(Oid);
 	ctl.entrysize = sizeof(ApplyTable);
 	ctl.hcxt = estate->es_query_cxt;
@@ -108,30 +92,91 @@ open_table(Oid relid)
 	ResourceOwner save = CurrentResourceOwner;
 	ResultRelInfo *rri = makeNode(ResultRelInfo);
 
-	/* all of this belongs to the transaction, not to the portal of a message */
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	InitResultRelInfo(rri, table_open(relid, NoLock), 0, NULL, 0);
 	ExecOpenIndices(rri, false);
 	CurrentResourceOwner = save;
 	MemoryContextSwitchTo(old);
+	statement->nopen++;
 	return rri;
 }
 
 static void
-close_tables(void)
+close_table(ApplyTable *table)
 {
 	ResourceOwner save = CurrentResourceOwner;
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	ExecCloseIndices(table->rri);
+	table_close(table->rri->ri_RelationDesc, NoLock);
+	CurrentResourceOwner = save;
+	table->rri = NULL;
+	statement->nopen--;
+}
+
+/*
+ * Insert all that has been gathered, and close the tables.
+ */
+void
+AioEndApply(void)
+{
 	HASH_SEQ_STATUS status;
 	ApplyTable *table;
 
-	CurrentResourceOwner = TopTransactionResourceOwner;
+	aio_rows_applied = 0;
+	if (statement == NULL)
+		return;
+	AioDrainStatement(statement->estate);
 	hash_seq_init(&status, statement->tables);
 	while ((table = hash_seq_search(&status)) != NULL)
 	{
-		ExecCloseIndices(table->rri);
-		table_close(table->rri->ri_RelationDesc, NoLock);
+		if (table->rri != NULL)
+			close_table(table);
 	}
-	CurrentResourceOwner = save;
+	FreeExecutorState(statement->estate);
+	statement = NULL;
+}
+
+/*
+ * This message of the logical replication protocol comes next.
+ */
+void
+AioEndApplyFor(int action)
+{
+	switch ((LogicalRepMsgType) action)
+	{
+		case LOGICAL_REP_MSG_INSERT:
+		case LOGICAL_REP_MSG_RELATION:
+		case LOGICAL_REP_MSG_TYPE:
+			/* tables and types are described as they are met */
+			break;
+		default:
+			AioEndApply();
+			break;
+	}
+}
+
+/* XactCallback */
+static void
+at_end_of_transaction(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			if (aio_rows_applied > 0)
+				AioEndApply();
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			/* the memory goes with the transaction's */
+			statement = NULL;
+			aio_rows_applied = 0;
+			break;
+		default:
+			break;
+	}
 }
 
 /* Are these the same indexes in the same order? */
@@ -158,66 +203,50 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 {
 	static bool registered = false;
 	Oid			relid = RelationGetRelid(rri->ri_RelationDesc);
+	AioTableBacklog *backlog;
 	ApplyTable *table;
 	bool		found;
 
-	if (aio_index_batch_memory == 0 ||
-		aio_rows_applied++ < (uint64) aio_debug_rows_before_batch ||
-		GetCurrentTransactionNestLevel() > 1)
+	/* others who insert like this would not tell us when to stop */
+	if (!IsLogicalWorker())
 		return NULL;
-
 	if (!registered)
 		RegisterXactCallback(at_end_of_transaction, NULL);
 	registered = true;
+
+	if (aio_rows_applied++ < (uint64) aio_debug_rows_before_batch ||
+		aio_index_batch_memory == 0 || GetCurrentTransactionNestLevel() > 1)
+		return NULL;
 
 	if (statement == NULL)
 		begin_statement(cid);
 	table = hash_search(statement->tables, &relid, HASH_FIND, NULL);
 	if (table == NULL)
 	{
-		ResultRelInfo *ours = open_table(relid);
+		ResultRelInfo *ours;
 
+		if (statement->nopen >= TABLES_MAX)
+		{
+			AioEndApply();
+			return NULL;
+		}
+		ours = open_table(relid);
 		table = hash_search(statement->tables, &relid, HASH_ENTER, &found);
 		table->rri = ours;
 	}
+	if (table->rri == NULL)
+		return NULL;
 	if (!same_indexes(table->rri, rri))
 	{
 		/* somebody makes or drops one concurrently */
-		end_statement();
+		AioEndApply();
 		return NULL;
 	}
+
 	statement->estate->es_processed = aio_rows_applied;
-	return AioBacklogFor(table->rri, statement->estate, statement->cid, NULL, 1);
-}
-
-/* Insert all that has been gathered, and close the tables. */
-static void
-end_statement(void)
-{
-	aio_rows_applied = 0;
-	if (statement == NULL)
-		return;
-	AioDrainStatement(statement->estate);
-	close_tables();
-	FreeExecutorState(statement->estate);
-	statement = NULL;
-}
-
-/*
- * This message of the logical replication protocol comes next.
- */
-void
-AioEndApplyFor(int action)
-{
-	switch ((LogicalRepMsgType) action)
-	{
-		case LOGICAL_REP_MSG_INSERT:
-		case LOGICAL_REP_MSG_RELATION:
-		case LOGICAL_REP_MSG_TYPE:
-			/* tables and types are described as they are met */
-			break;
-		default:
-			end_statement();
-			break;
-	}
+	backlog = AioBacklogFor(table->rri, statement->estate, statement->cid, NULL, 1);
+	/* a table that does not gather now will not do so in this statement */
+	if (backlog == NULL)
+		close_table(table);
+	return backlog;
 }

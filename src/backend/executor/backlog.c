@@ -729,6 +729,25 @@ AioDrainVisibleTo(Snapshot snapshot)
 	}
 }
 
+/*
+ * A subtransaction is about to begin, in a function that a statement calls.
+ * Rows that have been kept back until now do not belong to it.
+ */
+void
+AioInsertKeptRows(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &statements)
+	{
+		AioStatementBacklog *statement = dlist_container(AioStatementBacklog,
+														 node, iter.cur);
+
+		if (!statement->failed && !statement->draining && is_alive(statement))
+			flush_rows(statement);
+	}
+}
+
 /* ------------------------------------------------------------------------
  * Gathering
  * ------------------------------------------------------------------------
@@ -798,7 +817,7 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 
 /*
  * Will these values fit into a page of an index whose access method is going to
- * change them, and are they all here?
+ * change them, and are they all here as they are?
  */
 static bool
 is_small(TupleDesc desc, const Datum *values, const bool *isnull)
@@ -806,7 +825,8 @@ is_small(TupleDesc desc, const Datum *values, const bool *isnull)
 	for (int i = 0; i < desc->natts; i++)
 	{
 		if (!isnull[i] && TupleDescCompactAttr(desc, i)->attlen == -1 &&
-			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			(VARATT_IS_EXTERNAL(DatumGetPointer(values[i])) ||
+			 VARATT_IS_COMPRESSED(DatumGetPointer(values[i]))))
 			return false;
 	}
 	return heap_compute_data_size(desc, values, isnull) <= SMALL_BYTES;

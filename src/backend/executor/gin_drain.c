@@ -41,6 +41,9 @@
 /* The size of a run, in bytes: less than a processor's second-level cache. */
 #define RUN_BYTES	((Size) 1024 * 1024)
 
+/* A key with more rows is inserted run by run: they would be copied. */
+#define MERGED_ITEMS_MAX	(RUN_BYTES / sizeof(ItemPointerData))
+
 /* A key, and the rows that have it. */
 typedef struct GinKey
 {
@@ -110,7 +113,7 @@ keys_fit(GinState *ginstate, OffsetNumber attnum, const Datum *keys,
 	CompactAttribute *att = TupleDescCompactAttr(desc, ginstate->oneCol ? 0 : 1);
 
 	if (att->attlen != -1)
-		return att->attlen > 0;
+		return att->attlen > 0 && att->attlen <= KEY_BYTES_MAX;
 	for (int32 i = 0; i < nkeys; i++)
 	{
 		if (categories[i] == GIN_CAT_NORM_KEY &&
@@ -231,14 +234,11 @@ compare_items(const void *a, const void *b)
 
 /* Give a key the rows of several runs. */
 static void
-merge_items(GinKey *key, const GinKey *parts, int nparts)
+merge_items(GinKey *key, const GinKey *parts, int nparts, uint64 nitems)
 {
-	uint32		nitems = 0;
 	bool		in_order = true;
 
-	for (int i = 0; i < nparts; i++)
-		nitems += parts[i].nitems;
-	key->items = palloc_extended(sizeof(ItemPointerData) * nitems, MCXT_ALLOC_HUGE);
+	key->items = palloc(sizeof(ItemPointerData) * nitems);
 	key->nitems = 0;
 	key->merged = true;
 	for (int i = 0; i < nparts; i++)
@@ -266,6 +266,19 @@ advance_first(binaryheap *heap)
 		binaryheap_remove_first(heap);
 }
 
+/* Insert a key, as a task if there is a scope. */
+static void
+start_insert(const GinKey *key, AioScope *scope, const AioTaskOptions *options)
+{
+	GinKey		copy = *key;
+
+	aio_session_stats_data.leaf_visits++;
+	if (scope != NULL)
+		AioSpawn(scope, options, insert_key, &copy, sizeof(copy));
+	else
+		insert_key(&copy);
+}
+
 /*
  * Insert what has been gathered.  Keys are tasks of the scope, which the caller
  * awaits; scope may be NULL, and all reads then block.  The memory is given
@@ -290,6 +303,7 @@ AioDrainGin(AioGinBacklog *gin, Relation index, AioScope *scope)
 	while (!binaryheap_empty(heap))
 	{
 		GinKey		key;
+		uint64		nitems;
 		int			nparts = 0;
 
 		CHECK_FOR_INTERRUPTS();
@@ -299,15 +313,20 @@ AioDrainGin(AioGinBacklog *gin, Relation index, AioScope *scope)
 			advance_first(heap);
 		} while (!binaryheap_empty(heap) &&
 				 compare_keys(&parts[0], &((GinRun *) DatumGetPointer(binaryheap_first(heap)))->next) == 0);
-		key = parts[0];
-		if (nparts > 1)
-			merge_items(&key, parts, nparts);
-
-		aio_session_stats_data.leaf_visits++;
-		if (scope != NULL)
-			AioSpawn(scope, &options, insert_key, &key, sizeof(key));
+		nitems = 0;
+		for (int i = 0; i < nparts; i++)
+			nitems += parts[i].nitems;
+		if (nparts > 1 && nitems <= MERGED_ITEMS_MAX)
+		{
+			key = parts[0];
+			merge_items(&key, parts, nparts, nitems);
+			start_insert(&key, scope, &options);
+		}
 		else
-			insert_key(&key);
+		{
+			for (int i = 0; i < nparts; i++)
+				start_insert(&parts[i], scope, &options);
+		}
 	}
 }
 

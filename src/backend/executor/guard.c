@@ -40,6 +40,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
 #include "storage/ipc.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -270,23 +271,109 @@ leaves_something_checker(Oid funcid, void *context)
 	return !function_leaves_nothing(funcid);
 }
 
-/* Does evaluating this do anything besides giving a value? */
+/*
+ * Built-in functions that take values of many types call those of the type at
+ * hand, which may be a domain, or contain one, or have a cast to json.
+ */
+static inline bool
+type_is_plain(Oid type)
+{
+	return type < FirstGenbkiObjectId && type != RECORDOID && type != RECORDARRAYOID;
+}
+
+static bool
+all_plain(List *args)
+{
+	foreach_ptr(Node, arg, args)
+	{
+		if (!type_is_plain(exprType(arg)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Does evaluating this do anything besides giving a value?
+ */
 static bool
 leaves_something(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, NextValueExpr) || IsA(node, CoerceToDomain))
-		return true;
-	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
-		IsA(node, MinMaxExpr))
-		return true;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+		case T_Param:
+		case T_CaseTestExpr:
+		case T_SQLValueFunction:
+		case T_List:
+		case T_TargetEntry:
+		case T_RangeTblFunction:
+		case T_BoolExpr:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CoalesceExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_RelabelType:
+		case T_ArrayExpr:
+		case T_RowExpr:
+		case T_FieldSelect:
+		case T_SubscriptingRef:
+			break;
+		case T_FuncExpr:
+			if (!all_plain(((FuncExpr *) node)->args))
+				return true;
+			break;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			if (!all_plain(((OpExpr *) node)->args))
+				return true;
+			break;
+		case T_ScalarArrayOpExpr:
+			if (!all_plain(((ScalarArrayOpExpr *) node)->args))
+				return true;
+			break;
+		case T_Aggref:
+			foreach_oid(type, ((Aggref *) node)->aggargtypes)
+			{
+				if (!type_is_plain(type))
+					return true;
+			}
+			break;
+		case T_CoerceViaIO:
+			if (!type_is_plain(exprType((Node *) ((CoerceViaIO *) node)->arg)) ||
+				!type_is_plain(((CoerceViaIO *) node)->resulttype))
+				return true;
+			break;
+		default:
+			/* domains, sequences, subqueries, XML and JSON constructors, ... */
+			return true;
+	}
 	if (check_functions_in_node(node, leaves_something_checker, NULL))
 		return true;
 	return expression_tree_walker(node, leaves_something, NULL);
 }
 
-/* PlanState walker: likewise, for the expressions of a plan. */
+/* Does comparing these columns of a plan's rows? */
+static bool
+comparing_leaves_something(Plan *plan, int n, const AttrNumber *columns,
+						   const Oid *operators)
+{
+	for (int i = 0; i < n; i++)
+	{
+		TargetEntry *column = get_tle_by_resno(plan->targetlist, columns[i]);
+
+		if (operators[i] >= FirstGenbkiObjectId || column == NULL ||
+			!type_is_plain(exprType((Node *) column->expr)))
+			return true;
+	}
+	return false;
+}
+
+/* PlanState walker: likewise, for what a plan evaluates. */
 static bool
 plan_leaves_something(PlanState *state, void *context)
 {
@@ -319,27 +406,70 @@ plan_leaves_something(PlanState *state, void *context)
 			if (leaves_something((Node *) ((ValuesScan *) plan)->values_lists, NULL))
 				return true;
 			break;
-		case T_NestLoop:
 		case T_MergeJoin:
+			if (leaves_something((Node *) ((MergeJoin *) plan)->mergeclauses, NULL) ||
+				leaves_something((Node *) ((Join *) plan)->joinqual, NULL))
+				return true;
+			break;
 		case T_HashJoin:
+			if (leaves_something((Node *) ((HashJoin *) plan)->hashclauses, NULL) ||
+				leaves_something((Node *) ((Join *) plan)->joinqual, NULL))
+				return true;
+			break;
+		case T_NestLoop:
 			if (leaves_something((Node *) ((Join *) plan)->joinqual, NULL))
+				return true;
+			break;
+		case T_Sort:
+			if (comparing_leaves_something(plan, ((Sort *) plan)->numCols,
+										   ((Sort *) plan)->sortColIdx,
+										   ((Sort *) plan)->sortOperators))
+				return true;
+			break;
+		case T_Unique:
+			if (comparing_leaves_something(outerPlan(plan), ((Unique *) plan)->numCols,
+										   ((Unique *) plan)->uniqColIdx,
+										   ((Unique *) plan)->uniqOperators))
+				return true;
+			break;
+		case T_Group:
+			if (comparing_leaves_something(outerPlan(plan), ((Group *) plan)->numCols,
+										   ((Group *) plan)->grpColIdx,
+										   ((Group *) plan)->grpOperators))
+				return true;
+			break;
+		case T_Agg:
+			if (((Agg *) plan)->chain != NIL ||
+				comparing_leaves_something(outerPlan(plan), ((Agg *) plan)->numCols,
+										   ((Agg *) plan)->grpColIdx,
+										   ((Agg *) plan)->grpOperators))
+				return true;
+			break;
+		case T_IndexScan:
+			if (leaves_something((Node *) ((IndexScan *) plan)->indexqualorig, NULL) ||
+				leaves_something((Node *) ((IndexScan *) plan)->indexorderbyorig, NULL))
+				return true;
+			break;
+		case T_IndexOnlyScan:
+			if (leaves_something((Node *) ((IndexOnlyScan *) plan)->indexqual, NULL) ||
+				leaves_something((Node *) ((IndexOnlyScan *) plan)->indexorderby, NULL))
+				return true;
+			break;
+		case T_BitmapIndexScan:
+			if (leaves_something((Node *) ((BitmapIndexScan *) plan)->indexqualorig, NULL))
+				return true;
+			break;
+		case T_BitmapHeapScan:
+			if (leaves_something((Node *) ((BitmapHeapScan *) plan)->bitmapqualorig, NULL))
 				return true;
 			break;
 		case T_ProjectSet:
 		case T_SeqScan:
-		case T_Sort:
 		case T_Limit:
 		case T_Hash:
 		case T_Material:
 		case T_SubqueryScan:
 		case T_Append:
-		case T_Agg:
-		case T_Unique:
-		case T_Group:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapHeapScan:
-		case T_BitmapIndexScan:
 			break;
 		default:
 			/* whatever else there is */

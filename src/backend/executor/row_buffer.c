@@ -13,7 +13,7 @@
  * after it), where the rows after a failing one leave nothing (guard.c), and
  * where all rows go to one table, since the order of rows would otherwise be
  * lost.  They are flushed before anybody could see them, in the same places as
- * the backlog.
+ * the backlog, and before a subtransaction begins that they would belong to.
  *
  * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/008_random.pl.
  *
@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "access/heaptoast.h"
 #include "access/tableam.h"
 #include "aio/backlog.h"
 #include "aio/index_insert.h"
@@ -45,6 +46,7 @@ typedef struct AioRowBuffer
 	int			nslots;			/* made so far */
 	int			nused;
 	TupleTableSlot *slots[ROWS_MAX];
+	bool		large[ROWS_MAX];	/* may not fit into a page */
 } AioRowBuffer;
 
 /*
@@ -100,10 +102,9 @@ AioKeepRow(AioRowBuffer *buffer, TupleTableSlot *slot)
 	copy = buffer->slots[buffer->nused];
 	ExecCopySlot(copy, slot);
 	copy->tts_tableOid = slot->tts_tableOid;
-	buffer->nused++;
-
 	tuple = ExecFetchSlotHeapTuple(copy, false, &should_free);
 	Assert(!should_free);
+	buffer->large[buffer->nused++] = tuple->t_len > TOAST_TUPLE_THRESHOLD;
 	return tuple->t_len;
 }
 
@@ -114,29 +115,22 @@ AioRowsAreEnough(int nrows, Size bytes)
 	return nrows >= ROWS_MAX || bytes >= BYTES_MAX;
 }
 
-/*
- * Insert the rows that were kept back, and their index entries; tell triggers.
- */
-void
-AioFlushRows(AioRowBuffer *buffer)
+/* Insert some of the rows, and their index entries; tell triggers. */
+static void
+insert_rows(AioRowBuffer *buffer, TupleTableSlot **slots, int n)
 {
 	ModifyTableState *mtstate = buffer->mtstate;
 	EState	   *estate = mtstate->ps.state;
 	ResultRelInfo *rri = buffer->rri;
-	int			n = buffer->nused;
 	List	  **rechecks;
 	MemoryContext old;
 
-	if (n == 0)
-		return;
-	buffer->nused = 0;
-
 	old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
-	table_multi_insert(rri->ri_RelationDesc, buffer->slots, n,
+	table_multi_insert(rri->ri_RelationDesc, slots, n,
 					   estate->es_output_cid, 0, NULL);
 	MemoryContextSwitchTo(old);
 
-	rechecks = AioInsertIndexBatch(rri, buffer->slots, n, estate->es_output_cid,
+	rechecks = AioInsertIndexBatch(rri, slots, n, estate->es_output_cid,
 								   estate, NULL, NULL);
 	for (int i = 0; i < n; i++)
 	{
@@ -145,11 +139,35 @@ AioFlushRows(AioRowBuffer *buffer)
 		if (rechecks != NULL)
 			recheck = rechecks[i];
 		else if (rri->ri_NumIndices > 0)
-			recheck = ExecInsertIndexTuples(rri, buffer->slots[i], estate,
+			recheck = ExecInsertIndexTuples(rri, slots[i], estate,
 											false, false, NULL, NIL, false);
-		ExecARInsertTriggers(estate, rri, buffer->slots[i], recheck,
+		ExecARInsertTriggers(estate, rri, slots[i], recheck,
 							 mtstate->mt_transition_capture);
 		list_free(recheck);
-		ExecClearTuple(buffer->slots[i]);
+		ExecClearTuple(slots[i]);
 	}
+}
+
+/*
+ * Insert the rows that were kept back.  One that may be too large goes alone:
+ * if it fails, those before it are in, with their keys.
+ */
+void
+AioFlushRows(AioRowBuffer *buffer)
+{
+	int			n = buffer->nused;
+	int			first = 0;
+
+	buffer->nused = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (!buffer->large[i])
+			continue;
+		if (i > first)
+			insert_rows(buffer, &buffer->slots[first], i - first);
+		insert_rows(buffer, &buffer->slots[i], 1);
+		first = i + 1;
+	}
+	if (n > first)
+		insert_rows(buffer, &buffer->slots[first], n - first);
 }

@@ -44,6 +44,8 @@ extern bool AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 						 TupleTableSlot *slot, bool canSetTag);
 extern void AioDrainStatement(EState *estate);
 extern void AioDrainVisibleTo(Snapshot snapshot);
+extern void AioInsertKeptRows(void);
+extern void AioEndApply(void);
 extern void AioEndApplyFor(int action);
 
 #endif							/* AIO_BACKLOG_H */

@@ -125,6 +125,22 @@ AioBeforeMessage(int action)
 		AioEndApplyFor(action);
 }
 
+/* BeginInternalSubTransaction(): what is inserted from now on may be undone */
+static inline void
+AioBeforeSubtransaction(void)
+{
+	if (unlikely(aio_backlogs_exist))
+		AioInsertKeptRows();
+}
+
+/* CheckTableNotInUse(): a table's relcache entry may only be used by DDL */
+static inline void
+AioBeforeDDL(void)
+{
+	if (unlikely(aio_rows_applied > 0))
+		AioEndApply();
+}
+
 /* wherever this process is about to wait for another one */
 static inline void
 AioBeforeBlock(void)

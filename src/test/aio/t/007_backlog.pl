@@ -223,6 +223,37 @@ reports("COPY k FROM '$file.flawed'", qr/Key \(a\)=\(new\) already exists.*\nCON
 run("COPY (SELECT id, CASE WHEN id IN (1400, 2200) THEN 'new' ELSE a END, CASE WHEN id = 2100 THEN 'x' ELSE b::text END FROM source) TO '$file.flawed'");
 reports("COPY k FROM '$file.flawed'", qr/invalid input syntax for type integer: "x".*COPY k, line 2100, column b/s, 'COPY: after an earlier one');
 
+# a row that fails on its way into the heap, and one on its way into an index that gathers
+run(q{CREATE TABLE w (id int UNIQUE, a text); ALTER TABLE w ALTER a SET STORAGE PLAIN;
+	INSERT INTO w SELECT CASE n WHEN 1500 THEN 1 ELSE n END, repeat('x', CASE n WHEN 1600 THEN 9000 ELSE 1 END) FROM generate_series(1, 3000) n});
+like(errors(), qr/Key \(id\)=\(1\) already exists/, 'before the error of a later row that is too large');
+run(q{CREATE TABLE compressed AS SELECT point(n, n) p, repeat('x', CASE n WHEN 1500 THEN 20000 ELSE 1 END) x FROM generate_series(1, 3000) n;
+	CREATE TABLE radix (p point, x text, y int);
+	CREATE INDEX radix_p ON radix USING spgist (p) INCLUDE (x);
+	INSERT INTO radix SELECT p, x, 1 / ((p[0] <> 2500)::int) FROM compressed});
+like(errors(), qr/index row size \d+ exceeds maximum \d+ for index "radix_p"/, 'SP-GiST: what is large when it is not compressed');
+
+# user code in hiding, which begins a subtransaction that fails
+run(q{CREATE FUNCTION checked(int) RETURNS boolean LANGUAGE plpgsql AS $$
+	BEGIN
+		IF $1 = 1900 THEN
+			BEGIN PERFORM count(*) FROM pg_class; RAISE division_by_zero;
+			EXCEPTION WHEN division_by_zero THEN NULL; END;
+		END IF;
+		RETURN true;
+	END $$;
+	CREATE DOMAIN d AS int CHECK (checked(VALUE));
+	CREATE TABLE arrays (a d[]);
+	INSERT INTO arrays SELECT ('{' || n || '}')::d[] FROM generate_series(1, 3000) n;
+	CREATE TYPE e AS ENUM ('x', 'y');
+	CREATE FUNCTION e_json(e) RETURNS json LANGUAGE plpgsql AS $$BEGIN PERFORM checked(1900); RETURN '"e"'; END $$;
+	CREATE CAST (e AS json) WITH FUNCTION e_json(e);
+	CREATE TABLE jsons (a json);
+	INSERT INTO jsons SELECT CASE WHEN n % 700 = 0 THEN to_json('x'::e) ELSE to_json(n) END FROM generate_series(1, 3000) n;
+	INSERT INTO jsons SELECT json_build_object('n', n, 'e', CASE WHEN n % 700 = 0 THEN 'x'::e END) FROM generate_series(1, 3000) n;
+	INSERT INTO jsons SELECT JSON_OBJECT('n': n, 'e': CASE WHEN n % 700 = 0 THEN 'x'::e END) FROM generate_series(1, 3000) n;});
+is(run('SELECT count(*) FROM arrays; SELECT count(*) FROM jsons'), "3000\n9000", 'rows do not go with a subtransaction of a function that their types call');
+
 # a statement that is not run to its end
 run(q{CREATE EXTENSION test_aio_core;
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX k_a ON k (a);});
