@@ -123,18 +123,20 @@ AioEndApply(void)
 	HASH_SEQ_STATUS status;
 	ApplyTable *table;
 
-	aio_rows_applied = 0;
-	if (statement == NULL)
-		return;
-	AioDrainStatement(statement->estate);
-	hash_seq_init(&status, statement->tables);
-	while ((table = hash_seq_search(&status)) != NULL)
+	if (statement != NULL)
 	{
-		if (table->rri != NULL)
-			close_table(table);
+		AioDrainStatement(statement->estate);
+		hash_seq_init(&status, statement->tables);
+		while ((table = hash_seq_search(&status)) != NULL)
+		{
+			if (table->rri != NULL)
+				close_table(table);
+		}
+		FreeExecutorState(statement->estate);
+		statement = NULL;
 	}
-	FreeExecutorState(statement->estate);
-	statement = NULL;
+	/* not before: if a drain fails and somebody catches that, ask again */
+	aio_rows_applied = 0;
 }
 
 /*

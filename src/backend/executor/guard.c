@@ -45,6 +45,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -93,6 +94,9 @@ guard_begin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 static bool
 may_be_about_row(int sqlerrcode)
 {
+	/* such as too large a result */
+	if (sqlerrcode == ERRCODE_INTERNAL_ERROR)
+		return true;
 	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
 	{
 		case ERRCODE_CONNECTION_EXCEPTION:
@@ -248,8 +252,12 @@ function_leaves_nothing(Oid funcid)
 		case F_JSONB_POPULATE_RECORDSET:
 		case F_JSONB_TO_RECORD:
 		case F_JSONB_TO_RECORDSET:
+		case F_SATISFIES_HASH_PARTITION:
 		case F_PG_INPUT_IS_VALID:
 		case F_PG_INPUT_ERROR_INFO:
+			/* send notices */
+		case F_TS_MATCH_TT:
+		case F_TS_MATCH_TQ:
 			/* or run queries */
 		case F_TABLE_TO_XML:
 		case F_TABLE_TO_XML_AND_XMLSCHEMA:
@@ -273,12 +281,29 @@ leaves_something_checker(Oid funcid, void *context)
 
 /*
  * Built-in functions that take values of many types call those of the type at
- * hand, which may be a domain, or contain one, or have a cast to json.
+ * hand, which may be a domain, or contain one, or have a cast to json; input
+ * functions are among them.  Those of text search and XML send notices.
  */
-static inline bool
+static bool
 type_is_plain(Oid type)
 {
-	return type < FirstGenbkiObjectId && type != RECORDOID && type != RECORDARRAYOID;
+	switch (type)
+	{
+		case RECORDOID:
+		case RECORDARRAYOID:
+		case ANYARRAYOID:
+		case CSTRINGOID:
+		case INTERNALOID:
+		case TSVECTOROID:
+		case TSVECTORARRAYOID:
+		case TSQUERYOID:
+		case TSQUERYARRAYOID:
+		case XMLOID:
+		case XMLARRAYOID:
+			return false;
+		default:
+			return type < FirstGenbkiObjectId;
+	}
 }
 
 static bool
@@ -323,7 +348,8 @@ leaves_something(Node *node, void *context)
 		case T_SubscriptingRef:
 			break;
 		case T_FuncExpr:
-			if (!all_plain(((FuncExpr *) node)->args))
+			if (!type_is_plain(((FuncExpr *) node)->funcresulttype) ||
+				!all_plain(((FuncExpr *) node)->args))
 				return true;
 			break;
 		case T_OpExpr:
@@ -463,9 +489,13 @@ plan_leaves_something(PlanState *state, void *context)
 			if (leaves_something((Node *) ((BitmapHeapScan *) plan)->bitmapqualorig, NULL))
 				return true;
 			break;
+		case T_Limit:
+			if (leaves_something(((Limit *) plan)->limitOffset, NULL) ||
+				leaves_something(((Limit *) plan)->limitCount, NULL))
+				return true;
+			break;
 		case T_ProjectSet:
 		case T_SeqScan:
-		case T_Limit:
 		case T_Hash:
 		case T_Material:
 		case T_SubqueryScan:
@@ -504,6 +534,12 @@ table_leaves_something(ResultRelInfo *rri)
 			AioGetTablePolicy(rri)->indexes[i].mode == AIO_INDEX_INLINE)
 			return true;
 	}
+	/* so may what is in an expression or a predicate */
+	if (rri->ri_NumIndices > 0 && AioGetTablePolicy(rri)->user_code)
+		return true;
+	if (rri->ri_RelationDesc->rd_rel->relispartition &&
+		leaves_something((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), NULL))
+		return true;
 	if (constr == NULL)
 		return false;
 	if (constr->has_generated_stored)
@@ -537,7 +573,7 @@ copy_leaves_something(CopyFromState cstate)
 		if (att->attisdropped)
 			continue;
 		/* input functions may be anybody's, and those of domains call others */
-		if (att->atttypid >= FirstGenbkiObjectId)
+		if (!type_is_plain(att->atttypid))
 			return true;
 		if (cstate->defexprs[i] != NULL &&
 			leaves_something((Node *) cstate->defexprs[i]->expr, NULL))

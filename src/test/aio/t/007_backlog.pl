@@ -254,6 +254,44 @@ run(q{CREATE FUNCTION checked(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	INSERT INTO jsons SELECT JSON_OBJECT('n': n, 'e': CASE WHEN n % 700 = 0 THEN 'x'::e END) FROM generate_series(1, 3000) n;});
 is(run('SELECT count(*) FROM arrays; SELECT count(*) FROM jsons'), "3000\n9000", 'rows do not go with a subtransaction of a function that their types call');
 
+# what rows after a failing one must not do
+sub leaves_nothing_more
+{
+	my ($statement, $why) = @_;
+	my $expected;
+
+	foreach my $memory ('0', '64MB')
+	{
+		run('ALTER SEQUENCE trace RESTART');
+		errors();
+		run("SET aio.index_batch_memory = '$memory'; $statement");
+		my $outcome = (errors() =~ s/\s+LINE.*//sr) . run('SELECT last_value FROM trace');
+		$expected //= $outcome;
+		is($outcome, $expected, $why) if $memory ne '0';
+	}
+	like($expected, qr/duplicate key/, "$why: it fails");
+	return;
+}
+
+run(q{CREATE SEQUENCE trace;
+	CREATE FUNCTION traced(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN PERFORM nextval('trace'); RETURN 0; END$$;
+	CREATE TABLE keyed (a int) PARTITION BY LIST (traced(a));
+	CREATE TABLE keyed_0 PARTITION OF keyed FOR VALUES IN (0);
+	ALTER TABLE keyed_0 ADD PRIMARY KEY (a);
+	CREATE TABLE limited (a int PRIMARY KEY, q tsquery)});
+leaves_nothing_more('INSERT INTO keyed_0 SELECT CASE g WHEN 1500 THEN 1 ELSE g END FROM generate_series(1, 3000) g', 'a partition constraint calls user code');
+leaves_nothing_more(q{SET enable_memoize = off; INSERT INTO limited SELECT x FROM generate_series(1, 3000) g,
+	LATERAL (SELECT CASE WHEN g = 1500 THEN 1 ELSE g END AS x LIMIT nextval('trace')) q}, 'a limit advances a sequence');
+leaves_nothing_more(q{INSERT INTO limited SELECT CASE g WHEN 1500 THEN 1 ELSE g END, to_tsquery('english', CASE WHEN g > 1500 THEN 'the' ELSE 'cat' END)
+	FROM generate_series(1, 3000) g}, 'a function sends notices');
+run(q{CREATE TABLE newer (a int);
+	CREATE FUNCTION newest(x int) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN x >= (SELECT max(a) FROM newer); END';
+	CREATE DOMAIN newest AS int CHECK (newest(VALUE));
+	CREATE INDEX ON newer ((a::newest));
+	INSERT INTO newer SELECT generate_series(1, 3000);});
+is(run('SELECT count(*) FROM newer'), '3000', 'an index expression sees the rows up to its own');
+run('DROP TABLE newer');
+
 # a statement that is not run to its end
 run(q{CREATE EXTENSION test_aio_core;
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX k_a ON k (a);});

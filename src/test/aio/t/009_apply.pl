@@ -149,6 +149,22 @@ $publisher->safe_psql('postgres', 'BEGIN; INSERT INTO staging SELECT n, md5(n::t
 $publisher->wait_for_catchup('sub');
 is($subscriber->safe_psql('postgres', 'SELECT (SELECT count(*) FROM staging), (SELECT count(*) FROM final)'), '0|2500', 'a trigger moves rows, and truncates their table');
 
+# a drain that fails, and a trigger that catches it
+$subscriber->safe_psql(
+	'postgres', q{
+	CREATE TABLE other (id int);
+	CREATE OR REPLACE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS
+		$$BEGIN BEGIN TRUNCATE public.other; EXCEPTION WHEN OTHERS THEN NULL; END; RETURN NULL; END$$;
+	SELECT injection_points_attach('aio-drain', 'error');
+});
+my $failing = -s $subscriber->logfile;
+$publisher->safe_psql('postgres', 'BEGIN; INSERT INTO staging SELECT n, md5(n::text) FROM generate_series(1, 2500) n; INSERT INTO control VALUES (2); COMMIT');
+$subscriber->wait_for_log(qr/ERROR: .*(index entries of rows inserted earlier by this statement are missing|error triggered for injection point)/, $failing);
+$subscriber->safe_psql('postgres', q{SELECT injection_points_detach('aio-drain')});
+$publisher->wait_for_catchup('sub');
+is( $subscriber->safe_psql('postgres', q{SELECT count(*), bt_index_check('staging_a_idx', true) FROM staging}),
+	'2500|', 'a failed drain is not forgiven, and the transaction is applied again');
+
 # more tables than are kept open
 my $many = join('; ', 'CREATE TABLE many (id int, a text) PARTITION BY HASH (id)',
 	(map { "CREATE TABLE many_$_ PARTITION OF many FOR VALUES WITH (MODULUS 70, REMAINDER $_)" } 0 .. 69));
