@@ -68,3 +68,39 @@ ExecInsert(ModifyTableContext *context, ResultRelInfo *resultRelInfo, TupleTable
 	}
 	return row;
 }
+
+static void
+apply_dispatch(Message s)
+{
+	char action = next_byte(s);
+
+	saved_command = apply_error_callback_arg.command;
+	handle(action);
+}
+
+void
+BeginInternalSubTransaction(const char *name)
+{
+	bool save = ExitOnAnyError;
+
+	ExitOnAnyError = true;
+	push();
+}
+
+void
+CheckTableNotInUse(Relation rel, const char *stmt)
+{
+	int expected_refcnt;
+
+	expected_refcnt = rel->rd_isnailed ? 2 : 1;
+	compare(rel, expected_refcnt);
+}
+
+/* not these */
+void
+other_subtransaction(Relation rel)
+{
+	ExitOnAnyError = true;
+	expected_refcnt = rel->rd_isnailed ? 2 : 1;
+	saved_command = apply_error_callback_arg.command;
+}

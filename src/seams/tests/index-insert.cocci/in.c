@@ -12,3 +12,9 @@ insert_row(Info *info, Slot *slot)
 	if (info->indexes)
 		again = ExecInsertIndexTuples(info, slot);
 }
+
+void
+ExecSimpleRelationInsert(Info *info, Slot *slot)
+{
+	again = ExecInsertIndexTuples(info, slot);
+}

@@ -12,3 +12,9 @@ insert_row(Info *info, Slot *slot)
 	if (info->indexes)
 		again = AioInsertIndexTuples(info, slot);
 }
+
+void
+ExecSimpleRelationInsert(Info *info, Slot *slot)
+{
+	again = AioApplyIndexTuples(info, slot);
+}
