@@ -1,15 +1,14 @@
 // Nothing blocks while a task's reads are staged but not submitted.
 //
-// What: writing a dirty victim page, sleeping on an LWLock, on a wait event set (and so on latches, condition variables, heavyweight locks and
+// What: sleeping on an LWLock, on a condition variable, on a wait event set (and so on latches, heavyweight locks and
 //   sockets) or on an AIO submits our batch first; upstream's own use of AIO batch mode ends ours first.
-// Without it: two backends can wait for each other for ever, one for a page whose read the other has not submitted; and
-//   reads idle while a page is written.
+// Without it: two backends can wait for each other for ever, one for a page whose read the other has not submitted.
 // Could disappear: if upstream's batch mode did this itself.
 //
 // target: src/backend/storage/lmgr/lwlock.c AioBeforeBlock+1
-// target: src/backend/storage/ipc/waiteventset.c AioBeforeBlock+1
+// target: src/backend/storage/ipc/waiteventset.c AioBeforeSleep+1
 // target: src/backend/storage/aio/aio.c AioBeforeBlock+2
-// target: src/backend/storage/buffer/bufmgr.c AioBeforeBlock+1
+// target: src/backend/storage/lmgr/condition_variable.c AioBeforeConditionVariable+1
 
 @lwlock@
 statement S1, S2;
@@ -30,7 +29,7 @@ expression events;
   WaitEventSetWait(...)
   {
   <+...
-+ AioBeforeBlock();
++ AioBeforeSleep();
   pgstat_report_wait_start(events);
   ...+>
   }
@@ -57,13 +56,13 @@ statement S1, S2;
   ... when any
   }
 
-@victim@
-expression hdr;
+@cv@
+statement S1, S2;
 @@
-  GetVictimBuffer(...)
+  ConditionVariableTimedSleep(...)
   {
-  <+...
-+ AioBeforeBlock();
-  FlushBuffer(hdr, ...);
-  ...+>
+  ... when != S1
++ AioBeforeConditionVariable();
+  S2
+  ... when any
   }

@@ -17,6 +17,7 @@
 #include "aio/backlog.h"
 #include "aio/index_insert.h"
 #include "aio/seams.h"
+#include "aio/write.h"
 #include "internal.h"
 #include "utils/guc.h"
 
@@ -60,6 +61,33 @@ AioInitialize(void)
 							0,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("aio.bulk_flush_after",
+							"Number of pages of a new relation that is not logged after which previous ones are flushed to disk.",
+							"0 disables forced writeback.",
+							&aio_bulk_flush_after,
+							128, 0, RELSEG_SIZE,
+							PGC_USERSET,
+							GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("aio.write_behind",
+							"Writes of dirty pages that one process may have in flight.",
+							"0 waits for each write.  Three eighths of \"io_max_concurrency\" are a limit, too.",
+							&aio_write_behind,
+							32, 0, AIO_WRITE_BEHIND_LIMIT,
+							PGC_SIGHUP,
+							0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("aio.write_buffers",
+							"Pages in shared memory from which dirty pages are written.",
+							"-1 chooses a sixteenth of \"shared_buffers\", at most 8 MB.",
+							&aio_write_buffers,
+							-1, -1, INT_MAX / 2,
+							PGC_POSTMASTER,
+							GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+
 #ifdef USE_ASSERT_CHECKING
 	DefineCustomIntVariable("aio.debug_rows_before_batch",
 							"Rows of a statement whose index entries are inserted with the row, before others are gathered.",
@@ -80,6 +108,7 @@ AioInitialize(void)
 							 NULL, NULL, NULL);
 #endif
 
+	AioWriteInitialize();
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();
 }

@@ -765,7 +765,7 @@ AioTaskLimit(void)
 {
 	int			limit = aio_max_tasks;
 
-	limit = Min(limit, io_max_concurrency - io_max_concurrency / 4);
+	limit = Min(limit, io_max_concurrency / 2);
 	limit = Min(limit, (int) Min(GetPinLimit() / 2, AIO_MAX_TASKS_LIMIT));
 	return Max(limit, 1);
 }

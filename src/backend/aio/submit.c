@@ -73,7 +73,7 @@ AioSubmitBatch(void)
 		return;
 	aio_batch_open = false;
 
-	/* error recovery may have left batch mode for us */
-	if (pgaio_my_backend->in_batchmode)
+	/* error recovery may have left batch mode for us, or the process ends */
+	if (pgaio_my_backend != NULL && pgaio_my_backend->in_batchmode)
 		pgaio_exit_batchmode();
 }

@@ -18,6 +18,7 @@
 #include "aio/btree_leaf.h"
 #include "aio/index_insert.h"
 #include "aio/task.h"
+#include "aio/write.h"
 #include "storage/bufmgr.h"
 #include "storage/lock.h"
 
@@ -147,6 +148,35 @@ AioBeforeBlock(void)
 {
 	if (unlikely(aio_batch_open))
 		AioSubmitBatch();
+}
+
+/* WaitEventSetWait(): it sleeps, and will notice nothing meanwhile */
+static inline void
+AioBeforeSleep(void)
+{
+	AioBeforeBlock();
+	if (unlikely(aio_writes_in_flight > 0) && io_method == IOMETHOD_IO_URING)
+		AioFinishWritesToSleep();
+}
+
+/*
+ * ConditionVariableTimedSleep(): likewise, while it can still notice that its
+ * sleep has been cancelled
+ */
+static inline void
+AioBeforeConditionVariable(void)
+{
+	aio_nsleeps++;
+	AioBeforeSleep();
+}
+
+/* GetVictimBuffer(): which buffer next? */
+static inline BufferDesc *
+AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
+{
+	if (likely(aio_writes_remembered == 0))
+		return StrategyGetBuffer(strategy, buf_state, from_ring);
+	return AioNextVictim(strategy, buf_state, from_ring);
 }
 
 /* wherever it is about to wait for another transaction */

@@ -33,3 +33,13 @@ pgaio_enter_batchmode(void)
 		fail();
 	in_batch = true;
 }
+
+bool
+ConditionVariableTimedSleep(ConditionVariable *cv, long timeout)
+{
+	long cur_timeout = -1;
+
+	if (cv_sleep_target != cv)
+		return false;
+	return true;
+}

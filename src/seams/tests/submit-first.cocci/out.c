@@ -13,7 +13,7 @@ WaitEventSetWait(WaitEventSet *set, uint32 events)
 {
 	int n = 0;
 
-	AioBeforeBlock();
+	AioBeforeSleep();
 	pgstat_report_wait_start(events);
 	pgstat_report_wait_end();
 	return n;
@@ -36,4 +36,15 @@ pgaio_enter_batchmode(void)
 	if (in_batch)
 		fail();
 	in_batch = true;
+}
+
+bool
+ConditionVariableTimedSleep(ConditionVariable *cv, long timeout)
+{
+	long cur_timeout = -1;
+
+	AioBeforeConditionVariable();
+	if (cv_sleep_target != cv)
+		return false;
+	return true;
 }

@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * write.h
+ *	  Writing pages without waiting for it.
+ *
+ * Three parts: bounce pages and what happens when a write is complete
+ * (write.c), how a write of shared buffers begins (tails/bufmgr.c), and who
+ * writes when, and waits for what (write_behind.c, bulk_write.c).
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_WRITE_H
+#define AIO_WRITE_H
+
+#include "storage/aio.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+
+/* aio.write_behind: writes in flight per process; 0 is to wait for each */
+extern PGDLLIMPORT int aio_write_behind;
+
+/* aio.write_buffers: pages in all that can be on their way to disk */
+extern PGDLLIMPORT int aio_write_buffers;
+
+/* aio.bulk_flush_after: of a new relation, in pages; 0 is never */
+extern PGDLLIMPORT int aio_bulk_flush_after;
+
+/* upper limit of aio.write_behind */
+#define AIO_WRITE_BEHIND_LIMIT	256
+
+/* Which neighbours of a dirty page are written together with it? */
+typedef enum AioNeighbours
+{
+	AIO_NEIGHBOURS_UNUSED,		/* those that nobody uses */
+	AIO_NEIGHBOURS_RING,		/* those that at most one has used */
+	AIO_NEIGHBOURS_CHECKPOINT,	/* those that the checkpoint must write */
+	AIO_NEIGHBOURS_DIRTY,		/* all that are dirty */
+} AioNeighbours;
+
+/* A write of adjacent pages that somebody has started. */
+typedef struct AioWrite
+{
+	PgAioWaitRef wref;
+	PgAioReturn ret;			/* must not move before the write is complete */
+	BufferTag	tag;			/* of the first page */
+	int			nbuffers;
+	Buffer		buffers[MAX_IO_COMBINE_LIMIT];
+} AioWrite;
+
+typedef enum AioStartWriteResult
+{
+	AIO_WRITE_STARTED,
+	AIO_WRITE_NOT_NOW,			/* someone else writes it, or has */
+	AIO_WRITE_WAL_FIRST,		/* its WAL is not on disk */
+	AIO_WRITE_IMPOSSIBLE,		/* no room, or it failed before: wait for it */
+} AioStartWriteResult;
+
+extern const PgAioHandleCallbacks aio_md_writev_cb;
+extern const PgAioHandleCallbacks aio_page_writev_cb;
+
+/*
+ * What belongs to each page of a write's AIO handle: the bounce page that has
+ * the copy, and its buffer, if it has one.
+ */
+static inline uint64
+AioMakeHandleData(Buffer buffer, int page)
+{
+	return (uint64) page << 32 | (uint32) buffer;
+}
+
+static inline Buffer
+AioHandleDataBuffer(uint64 data)
+{
+	return (Buffer) (uint32) data;
+}
+
+static inline int
+AioHandleDataPage(uint64 data)
+{
+	return data >> 32;
+}
+
+/* write.c */
+extern void AioWriteInitialize(void);
+extern int	AioBouncePagesGet(int n, int *numbers);
+extern char *AioBouncePage(int page);
+extern void AioBouncePageRelease(int page);
+extern void AioIssueWrite(PgAioHandle *ioh, struct SMgrRelationData *reln,
+						  ForkNumber forknum, BlockNumber blocknum,
+						  int nblocks, const uint64 *data, bool skip_fsync,
+						  int fd, uint32 offset);
+
+/* tails/bufmgr.c */
+extern AioStartWriteResult AioStartWrite(BufferDesc *buf, AioNeighbours which,
+										 IOContext io_context, AioWrite *write);
+extern void AioStageWrite(PgAioHandle *ioh, uint8 cb_data);
+extern void AioEndWrite(Buffer buffer, bool clear_dirty, bool failed);
+extern bool AioIsVictim(BufferDesc *buf, const BufferTag *tag, int max_usage,
+						uint32 *buf_state);
+extern void AioBeforeCleanupWait(BufferDesc *buf);
+extern void AioRewrite(Buffer buffer, const BufferTag *tag);
+
+/* tails/freelist.c */
+extern void AioCountBufferAlloc(void);
+extern int	AioPassOverInRing(BufferAccessStrategy strategy,
+							  const Buffer *buffers, int n);
+
+/* tails/condition_variable.c */
+extern bool AioPreparedToSleep(void);
+
+/* write_behind.c */
+extern bool AioWritesBehind(void);
+extern AioWrite *AioMakeRoom(void);
+extern void AioRemember(const void *owner);
+extern void AioRaiseFailure(const void *owner);
+extern BufferDesc *AioNextVictim(BufferAccessStrategy strategy,
+								 uint32 *buf_state, bool *from_ring);
+extern bool AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
+						   IOContext io_context, bool from_ring);
+extern void AioBeginFlush(void);
+extern bool AioFlush(BufferDesc *buf);
+extern void AioFinishFlush(void);
+extern void AioFinishWrites(void);
+extern void AioFinishWritesToSleep(void);
+extern void AioExpectBulkWrites(void);
+
+/* sleeps of this process on condition variables so far */
+extern PGDLLIMPORT uint64 aio_nsleeps;
+
+/* writes of this process of which it does not know that they are complete */
+extern PGDLLIMPORT int aio_writes_in_flight;
+
+/* writes that are complete or in flight, whose buffers are the next victims */
+extern PGDLLIMPORT int aio_writes_remembered;
+
+#endif							/* AIO_WRITE_H */

@@ -1,0 +1,23 @@
+static void
+smgr_bulk_flush(BulkWriteState *bulkstate)
+{
+	if (bulkstate->use_wal)
+		log(bulkstate);
+	if (AioBulkFlush(bulkstate))
+		return;
+	write(bulkstate);
+}
+
+void
+smgr_bulk_finish(BulkWriteState *bulkstate)
+{
+	smgr_bulk_flush(bulkstate);
+	AioBulkFinish(bulkstate);
+	sync(bulkstate);
+}
+
+void
+smgr_bulk_write(BulkWriteState *bulkstate)
+{
+	smgr_bulk_flush(bulkstate);
+}

@@ -1,0 +1,3 @@
+static int n;
+
+#include "../../aio/tails/condition_variable.c"

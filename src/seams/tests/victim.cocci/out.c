@@ -1,0 +1,32 @@
+static Buffer
+GetVictimBuffer(BufferAccessStrategy strategy, IOContext io_context)
+{
+again:
+	buf_hdr = AioVictim(strategy, &buf_state, &from_ring);
+	if (buf_state & BM_DIRTY)
+	{
+		LWLock *content_lock = lock_of(buf_hdr);
+
+		if (AioWriteVictim(buf_hdr, strategy, io_context, from_ring)) {
+			LWLockRelease(content_lock);
+			UnpinBuffer(buf_hdr);
+			goto again;
+		}
+		FlushBuffer(buf_hdr, NULL, IOOBJECT_RELATION, io_context);
+		LWLockRelease(content_lock);
+	}
+	return buf;
+}
+
+void
+LockBufferForCleanup(Buffer buffer)
+{
+	for (;;)
+	{
+		AioBeforeCleanupWait(bufHdr);
+		if (InHotStandby)
+			conflict();
+		else
+			wait();
+	}
+}

@@ -1,0 +1,48 @@
+// Dirty victims are written while others are looked for.
+//
+// What: GetVictimBuffer() asks us for the next victim while we remember writes, and offers us each dirty one before it
+//   writes it; LockBufferForCleanup() has a write completed that keeps a pin.
+// Without it: a backend that needs buffers waits for the disk at each dirty page.
+// Could disappear: when upstream writes shared buffers through its AIO.
+//
+// target: src/backend/storage/buffer/bufmgr.c AioVictim+1 StrategyGetBuffer-1 AioWriteVictim+1 AioBeforeCleanupWait+1 if+1 LWLockRelease+1 UnpinBuffer+1 goto+1 again+1
+
+@next@
+@@
+  GetVictimBuffer(...)
+  {
+  <+...
+- StrategyGetBuffer
++ AioVictim
+  (...)
+  ...+>
+  }
+
+@write@
+expression hdr, object;
+symbol content_lock, strategy, io_context, from_ring, again;
+@@
+  GetVictimBuffer(...)
+  {
+  <+...
++ if (AioWriteVictim(hdr, strategy, io_context, from_ring))
++ {
++ LWLockRelease(content_lock);
++ UnpinBuffer(hdr);
++ goto again;
++ }
+  FlushBuffer(hdr, NULL, object, io_context);
+  ...+>
+  }
+
+@cleanup@
+symbol bufHdr, InHotStandby;
+statement S1, S2;
+@@
+  LockBufferForCleanup(...)
+  {
+  <+...
++ AioBeforeCleanupWait(bufHdr);
+  if (InHotStandby) S1 else S2
+  ...+>
+  }
