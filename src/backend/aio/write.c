@@ -28,7 +28,6 @@
 #include "storage/aio_internal.h"
 #include "storage/aio_subsys.h"
 #include "storage/bufmgr.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
@@ -194,8 +193,6 @@ AioIssueWrite(PgAioHandle *ioh, SMgrRelation reln, ForkNumber forknum,
 
 	pgaio_io_set_handle_data_64(ioh, unconstify(uint64 *, data), nblocks);
 	pgaio_io_register_callbacks(ioh, AIO_HCB_PAGE_WRITEV, 0);
-	if (!(io_direct_flags & IO_DIRECT_DATA))
-		pgaio_io_set_flag(ioh, PGAIO_HF_BUFFERED);
 	pgaio_io_set_target_smgr(ioh, reln, forknum, blocknum, nblocks, skip_fsync);
 	pgaio_io_register_callbacks(ioh, AIO_HCB_MD_WRITEV, 0);
 	(void) pgaio_io_get_iovec(ioh, &iov);
