@@ -18,6 +18,7 @@
 #include "storage/aio_internal.h"
 #include "storage/latch.h"
 #include "storage/md.h"
+#include "utils/injection_point.h"
 
 /*
  * Mark a dirty buffer as being written, if it can be written now.  It is pinned
@@ -226,6 +227,7 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 		PageSetChecksumInplace((Page) page, first + i);
 		data[i] = AioMakeHandleData(write->buffers[i], pages[i]);
 	}
+	INJECTION_POINT("aio-page-copied", NULL);
 
 	/* the checkpoint need not come to them again */
 	if (which == AIO_NEIGHBOURS_CHECKPOINT)
