@@ -32,24 +32,39 @@
 #include "storage/buf_internals.h"
 #include "utils/rel.h"
 
-static bool read_poll(AioFuture *future);
+static bool io_poll(AioFuture *future);
 static void read_wait(AioFuture *future);
+static void write_wait(AioFuture *future);
 
 static const AioFutureOps read_ops = {
 	.kind = "read",
-	.poll = read_poll,
+	.poll = io_poll,
 	.wait = read_wait,
 };
 
-/* Make a future of an AIO that somebody has started. */
+static const AioFutureOps write_ops = {
+	.kind = "write",
+	.poll = io_poll,
+	.wait = write_wait,
+};
+
+/* Make a future of a read that somebody has started. */
 void
-AioReadFutureInit(AioReadFuture *future, const PgAioWaitRef *wref)
+AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref)
 {
 	future->future.ops = &read_ops;
 	future->wref = *wref;
 }
 
-/* Is this future an AioReadFuture? */
+/* Likewise, of a write of buffers. */
+void
+AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref)
+{
+	future->future.ops = &write_ops;
+	future->wref = *wref;
+}
+
+/* Is this the future of a read? */
 bool
 AioFutureIsRead(const AioFuture *future)
 {
@@ -57,18 +72,17 @@ AioFutureIsRead(const AioFuture *future)
 }
 
 static bool
-read_poll(AioFuture *future)
+io_poll(AioFuture *future)
 {
-	return pgaio_wref_check_done(&((AioReadFuture *) future)->wref);
+	return pgaio_wref_check_done(&((AioIOFuture *) future)->wref);
 }
 
 /*
- * Wait until this read or, if it is our own ring's, any read is complete.
+ * Wait until this I/O or, if it is our own ring's, any I/O is complete.
  */
 static void
-read_wait(AioFuture *future)
+io_wait(AioIOFuture *io, IOOp op)
 {
-	AioReadFuture *read = (AioReadFuture *) future;
 	instr_time	start = pgstat_prepare_io_time(track_io_timing);
 	instr_time	before;
 	instr_time	after;
@@ -77,24 +91,36 @@ read_wait(AioFuture *future)
 #ifdef IOMETHOD_IO_URING_ENABLED
 	if (io_method == IOMETHOD_IO_URING)
 	{
-		PgAioHandle *ioh = &pgaio_ctl->io_handles[read->wref.aio_index];
-		uint64		generation = ((uint64) read->wref.generation_upper << 32) |
-			read->wref.generation_lower;
+		PgAioHandle *ioh = &pgaio_ctl->io_handles[io->wref.aio_index];
+		uint64		generation = ((uint64) io->wref.generation_upper << 32) |
+			io->wref.generation_lower;
 
 		if (ioh->owner_procno == MyProcNumber &&
 			(ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0)
 			AioUringWaitAny(ioh, generation);
 		else
-			pgaio_wref_wait(&read->wref);
+			pgaio_wref_wait(&io->wref);
 	}
 	else
 #endif
-		pgaio_wref_wait(&read->wref);
+		pgaio_wref_wait(&io->wref);
 	INSTR_TIME_SET_CURRENT(after);
 
 	INSTR_TIME_ACCUM_DIFF(aio_session_stats_data.wait_time, after, before);
-	pgstat_count_io_op_time(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_READ,
+	pgstat_count_io_op_time(IOOBJECT_RELATION, IOCONTEXT_NORMAL, op,
 							start, 0, 0);
+}
+
+static void
+read_wait(AioFuture *future)
+{
+	io_wait((AioIOFuture *) future, IOOP_READ);
+}
+
+static void
+write_wait(AioFuture *future)
+{
+	io_wait((AioIOFuture *) future, IOOP_WRITE);
 }
 
 /*
@@ -107,7 +133,7 @@ read_wait(AioFuture *future)
  * The caller holds no LWLock, and holds off interrupts.
  */
 void
-AioReadAbandon(AioReadFuture *read)
+AioReadAbandon(AioIOFuture *read)
 {
 	if (pgaio_ctl->io_handles[read->wref.aio_index].owner_procno == MyProcNumber &&
 		!pgaio_wref_check_done(&read->wref))
@@ -158,6 +184,16 @@ is_about(const AioTask *task, Relation rel, ForkNumber forknum)
 		!RelationUsesLocalBuffers(rel);
 }
 
+/* The same, for callers that have no Relation, and for shared buffers only. */
+bool
+AioTaskAwaits(const AioTask *task, const SMgrRelationData *smgr,
+			  ForkNumber forknum)
+{
+	return forknum == MAIN_FORKNUM && task->options.rel != NULL &&
+		RelFileLocatorEquals(task->options.rel->rd_locator,
+							 smgr->smgr_rlocator.locator);
+}
+
 /*
  * May the running task await a read of this page, and if not, why not?  Local
  * buffers are never locked, so AioMaySuspend() could not tell that a task is
@@ -183,7 +219,7 @@ await_others_read(ReadBuffersOperation *operation)
 
 	while (pg_atomic_read_u32(&hdr->state) & BM_IO_IN_PROGRESS)
 	{
-		AioReadFuture read;
+		AioIOFuture read;
 		PgAioWaitRef wref;
 		uint32		state;
 
@@ -237,7 +273,7 @@ AioTaskReadFlags(ReadBuffersOperation *operation)
 void
 AioAwaitTaskRead(ReadBuffersOperation *operation)
 {
-	AioReadFuture read;
+	AioIOFuture read;
 
 	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0 ||
 		!pgaio_wref_valid(&operation->io_wref))

@@ -209,7 +209,7 @@ abandon_tasks(AioScope *scope)
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
 		if (AioFutureIsRead(task->awaits))
-			AioReadAbandon((AioReadFuture *) task->awaits);
+			AioReadAbandon((AioIOFuture *) task->awaits);
 		for (AioScope *inner = task->flow.scope; inner != scope; inner = inner->parent)
 			abandon_tasks(inner);
 	}

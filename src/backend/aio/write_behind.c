@@ -24,6 +24,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "aio/read.h"
 #include "aio/seams.h"
 #include "aio/write.h"
 #include "internal.h"
@@ -74,6 +75,8 @@ static int	passed_over = 0;
 static bool trouble = false;
 
 static bool waiting = false;
+
+struct AioTask *aio_victim_task = NULL;
 
 /* the first write without buffers that has failed, and whose it was */
 static PgAioReturn failure;
@@ -287,6 +290,31 @@ more_wanted(BufferAccessStrategy strategy)
 }
 
 /*
+ * Wait for the oldest write, for a victim.  Returns false if the task has been
+ * suspended, and its siblings may have waited for it and used it up.
+ */
+static bool
+wait_for_victim(void)
+{
+	AioTask    *task = aio_victim_task;
+	AioIOFuture write;
+
+	if (task != NULL && task == aio_current_task &&
+		!pgaio_wref_check_done(&nth(0)->write.wref))
+	{
+		AioWriteFutureInit(&write, &nth(0)->write.wref);
+		if (AioAwait(&write.future))
+		{
+			AioReserveForPin();
+			aio_victim_task = task;
+			return false;
+		}
+	}
+	wait_for_oldest();
+	return true;
+}
+
+/*
  * In place of StrategyGetBuffer() while writes are remembered: a buffer without
  * pins, its header locked.
  *
@@ -306,8 +334,9 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 			break;
 		if (oldest->owner == strategy)
 		{
-			if (aio_writes_in_flight == aio_writes_remembered)
-				wait_for_oldest();
+			if (aio_writes_in_flight == aio_writes_remembered &&
+				!wait_for_victim())
+				continue;
 			while (oldest->nused < oldest->nusable)
 			{
 				int			n = oldest->nused++;

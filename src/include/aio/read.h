@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * read.h
- *	  Buffer reads as futures.
+ *	  Buffer reads as futures, and what they share with writes.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -11,22 +11,27 @@
 #define AIO_READ_H
 
 #include "aio/future.h"
+#include "aio/task.h"
 #include "storage/aio_types.h"
+#include "storage/smgr.h"
 
 /*
  * Completion of one AIO, of this backend or of another one.  Lives on the
  * awaiting task's stack.
  */
-typedef struct AioReadFuture
+typedef struct AioIOFuture
 {
 	AioFuture	future;			/* must be first */
 	PgAioWaitRef wref;
-} AioReadFuture;
+} AioIOFuture;
 
-extern void AioReadFutureInit(AioReadFuture *future, const PgAioWaitRef *wref);
+extern void AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref);
+extern void AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref);
 extern bool AioFutureIsRead(const AioFuture *future);
-extern void AioReadAbandon(AioReadFuture *read);
+extern void AioReadAbandon(AioIOFuture *read);
 extern void AioReadAbandonAll(void);
 extern void AioReadReap(void);
+extern bool AioTaskAwaits(const AioTask *task, const SMgrRelationData *smgr,
+						  ForkNumber forknum);
 
 #endif							/* AIO_READ_H */

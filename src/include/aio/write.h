@@ -100,6 +100,10 @@ extern void AioEndWrite(Buffer buffer, bool clear_dirty, bool failed);
 extern bool AioIsVictim(BufferDesc *buf, const BufferTag *tag, int max_usage,
 						uint32 *buf_state);
 extern void AioBeforeCleanupWait(BufferDesc *buf);
+extern Buffer AioVictimBuffer(struct SMgrRelationData *smgr, ForkNumber forknum,
+							  BufferAccessStrategy strategy,
+							  IOContext io_context);
+extern void AioReserveForPin(void);
 extern void AioRewrite(Buffer buffer, const BufferTag *tag);
 
 /* tails/freelist.c */
@@ -124,6 +128,9 @@ extern bool AioFlush(BufferDesc *buf);
 extern void AioFinishFlush(void);
 extern void AioFinishWrites(void);
 extern void AioFinishWritesToSleep(void);
+
+/* the task that may be suspended while it looks for a victim, or NULL */
+extern PGDLLIMPORT struct AioTask *aio_victim_task;
 extern void AioExpectBulkWrites(void);
 
 /* sleeps of this process on condition variables so far */

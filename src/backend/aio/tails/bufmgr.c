@@ -14,6 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "aio/read.h"
 #include "aio/write.h"
 #include "storage/aio_internal.h"
 #include "storage/latch.h"
@@ -316,6 +317,32 @@ AioIsVictim(BufferDesc *buf, const BufferTag *tag, int max_usage,
 	}
 	UnlockBufHdr(buf, state);
 	return false;
+}
+
+/*
+ * BufferAlloc(): GetVictimBuffer() for a page that is about to be read.  If
+ * that is a page whose reads suspend the task that is running, waiting for a
+ * write suspends it, too; nothing is held here but a place for the pin.
+ */
+Buffer
+AioVictimBuffer(SMgrRelation smgr, ForkNumber forknum,
+				BufferAccessStrategy strategy, IOContext io_context)
+{
+	Buffer		buffer;
+
+	if (aio_current_task != NULL && AioTaskAwaits(aio_current_task, smgr, forknum))
+		aio_victim_task = aio_current_task;
+	buffer = GetVictimBuffer(strategy, io_context);
+	aio_victim_task = NULL;
+	return buffer;
+}
+
+/* Siblings may have used up what GetVictimBuffer() reserves for its pin. */
+void
+AioReserveForPin(void)
+{
+	ReservePrivateRefCountEntry();
+	ResourceOwnerEnlarge(CurrentResourceOwner);
 }
 
 /*

@@ -24,3 +24,18 @@ LockBufferForCleanup(Buffer buffer)
 			wait();
 	}
 }
+
+static BufferDesc *
+BufferAlloc(SMgrRelation smgr, ForkNumber forkNum, BufferAccessStrategy strategy, IOContext io_context)
+{
+	if (found)
+		return buf;
+	victim_buffer = GetVictimBuffer(strategy, io_context);
+	return victim_buffer;
+}
+
+static void
+extend(BufferAccessStrategy strategy, IOContext io_context)
+{
+	buffer = GetVictimBuffer(strategy, io_context);
+}
