@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/extend.h"
 #include "aio/index_insert.h"
 #include "aio/seams.h"
 #include "aio/write.h"
@@ -70,6 +71,15 @@ AioInitialize(void)
 							GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("aio.extend_ahead",
+							"Space that is allocated past the end of a file which grows.",
+							"A quarter of the table is a limit, too.  0 allocates space when it is needed.",
+							&aio_extend_ahead,
+							4096, 0, RELSEG_SIZE,
+							PGC_SIGHUP,
+							GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.write_behind",
 							"Writes of dirty pages that one process may have in flight.",
 							"0 waits for each write.  Three eighths of \"io_max_concurrency\" are a limit, too.",
@@ -109,6 +119,7 @@ AioInitialize(void)
 #endif
 
 	AioWriteInitialize();
+	AioExtendInitialize();
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();
 }

@@ -44,6 +44,16 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION aio_session_batches() IS
 'statistics of index entries that statements of this session have inserted in batches, in index order';
 
+CREATE FUNCTION aio_session_space(
+    OUT extensions_in_reserve bigint,
+    OUT waits bigint,
+    OUT requests bigint)
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION aio_session_space() IS
+'statistics of space that was allocated before this session needed it to extend files';
+
 CREATE FUNCTION aio_session_stats_reset()
 RETURNS void
 AS 'MODULE_PATHNAME'

@@ -22,6 +22,7 @@ PG_MODULE_MAGIC_EXT(
 PG_FUNCTION_INFO_V1(aio_session_stats);
 PG_FUNCTION_INFO_V1(aio_session_blocked);
 PG_FUNCTION_INFO_V1(aio_session_batches);
+PG_FUNCTION_INFO_V1(aio_session_space);
 PG_FUNCTION_INFO_V1(aio_session_stats_reset);
 
 /*
@@ -104,6 +105,28 @@ aio_session_batches(PG_FUNCTION_ARGS)
 		Int64GetDatum(stats->batches_full),
 		Int64GetDatum(stats->batches_looked_at),
 		Int64GetDatum(stats->leaf_visits),
+	};
+	bool		nulls[lengthof(values)] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	Assert(tupdesc->natts == lengthof(values));
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * Space that was allocated ahead.
+ */
+Datum
+aio_session_space(PG_FUNCTION_ARGS)
+{
+	const AioSessionStats *stats = &aio_session_stats_data;
+	TupleDesc	tupdesc;
+	Datum		values[] = {
+		Int64GetDatum(stats->space_hits),
+		Int64GetDatum(stats->space_waits),
+		Int64GetDatum(stats->space_requests),
 	};
 	bool		nulls[lengthof(values)] = {0};
 

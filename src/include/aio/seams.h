@@ -16,6 +16,7 @@
 
 #include "aio/backlog.h"
 #include "aio/btree_leaf.h"
+#include "aio/extend.h"
 #include "aio/index_insert.h"
 #include "aio/task.h"
 #include "aio/write.h"
@@ -177,6 +178,14 @@ AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 	if (likely(aio_writes_remembered == 0))
 		return StrategyGetBuffer(strategy, buf_state, from_ring);
 	return AioNextVictim(strategy, buf_state, from_ring);
+}
+
+/* ProcessInterrupts() */
+static inline void
+AioProcessInterrupt(void)
+{
+	if (unlikely(aio_leave_pending))
+		AioLeaveReserves();
 }
 
 /* wherever it is about to wait for another transaction */

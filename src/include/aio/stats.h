@@ -38,6 +38,11 @@ typedef struct AioSessionStats
 	uint64		batches_looked_at;	/* likewise, because of another query */
 	uint64		leaf_visits;	/* pages found for them, by search or forecast */
 
+	/* extensions of files */
+	uint64		space_hits;		/* for which space had been allocated ahead */
+	uint64		space_waits;	/* that waited for it */
+	uint64		space_requests;
+
 	/* integral of reads_in_flight over time, in read-microseconds */
 	double		reads_in_flight_us;
 	/* time during which at least one task was suspended, in microseconds */

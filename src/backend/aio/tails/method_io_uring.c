@@ -74,4 +74,14 @@ AioUringWaitAny(PgAioHandle *ioh, uint64 generation)
 	LWLockRelease(&context->completion_lock);
 }
 
+/* Describe the allocation of space to the kernel. */
+void
+AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe)
+{
+	const struct iovec *range = &pgaio_ctl->iovecs[ioh->iovec_off];
+
+	io_uring_prep_fallocate(sqe, ioh->op_data.write.fd, FALLOC_FL_KEEP_SIZE,
+							ioh->op_data.write.offset, range->iov_len);
+}
+
 #endif							/* IOMETHOD_IO_URING_ENABLED */

@@ -1,0 +1,62 @@
+/*-------------------------------------------------------------------------
+ *
+ * extend.h
+ *	  Space for a relation that grows, allocated before it is needed.
+ *
+ * Two parts: the reserve past the end of a file (extend.c), and how a table
+ * grows under a lock that is held for a moment only (tails/bufmgr.c).
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_EXTEND_H
+#define AIO_EXTEND_H
+
+#include <signal.h>
+
+#include "storage/aio.h"
+#include "storage/bufmgr.h"
+#include "storage/fd.h"
+#include "storage/smgr.h"
+#include "utils/rel.h"
+
+/* aio.extend_ahead: largest reserve of one relation, in blocks; 0 is none */
+extern PGDLLIMPORT int aio_extend_ahead;
+
+extern const PgAioHandleCallbacks aio_extend_cb;
+
+/* set when this session has been without a transaction for a while */
+extern PGDLLIMPORT volatile sig_atomic_t aio_leave_pending;
+
+/* extend.c, called by seams */
+extern void AioLockForExtension(Relation rel, ForkNumber forknum,
+								uint32 nblocks);
+extern void AioUnlockForExtension(Relation rel);
+extern int	AioFallocate(SMgrRelation reln, ForkNumber forknum,
+						 BlockNumber block, File file, off_t offset,
+						 off_t amount, uint32 wait_event_info);
+extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
+						BlockNumber block, File file, off_t offset,
+						off_t amount, uint32 wait_event_info);
+extern void AioForgetReserve(const RelFileLocator *locator,
+							 ForkNumber forknum);
+extern void AioLeaveReserves(void);
+extern void AioTrimAfterVacuum(Relation rel);
+extern int	AioPerformFallocate(PgAioHandle *ioh);
+
+/* tails/method_io_uring.c, called by a seam */
+struct io_uring_sqe;
+extern void AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe);
+
+/* extend.c */
+extern void AioExtendInitialize(void);
+
+/* tails/bufmgr.c, called by a seam */
+extern BlockNumber AioExtendTable(BufferManagerRelation bmr,
+								  ForkNumber forknum,
+								  BufferAccessStrategy strategy,
+								  uint32 flags, uint32 extend_by,
+								  Buffer *buffers, uint32 *extended_by);
+
+#endif							/* AIO_EXTEND_H */

@@ -1,0 +1,20 @@
+# Upstream's AIO can allocate space.
+#
+# What: one more operation, after the others, and a case in each switch over them.
+# Without it: space could be allocated ahead only by waiting for it.
+# Could disappear: when upstream's AIO has more operations than reading and writing.
+#
+# target: src/include/storage/aio.h AIO_OP_FALLOCATE+2 PGAIO_OP_WRITEV-1
+# target: src/backend/storage/aio/aio_io.c AIO_OP_FALLOCATE+4 AioPerformFallocate+1
+# target: src/backend/storage/aio/aio_funcs.c AIO_OP_FALLOCATE+1
+# target: src/backend/storage/aio/method_io_uring.c AIO_OP_FALLOCATE+1 AioUringFallocate+1
+# target: src/backend/storage/smgr/smgr.c AIO_OP_FALLOCATE+1
+
+s|^\tPGAIO_OP_WRITEV,$|&\n\n\tAIO_OP_FALLOCATE,|
+s|^(#define PGAIO_OP_COUNT\t).*|\1(AIO_OP_FALLOCATE + 1)|
+/^pgaio_io_(uses_fd|get_iovec_length)\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n&|
+/^pgaio_io_get_op_name\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n\1\treturn "fallocate";\n&|
+/^pgaio_io_perform_synchronously\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n\1\tresult = AioPerformFallocate(ioh);\n\1\tbreak;\n&|
+/^pg_get_aios\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n&|
+/^smgr_aio_reopen\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n&|
+/^pgaio_uring_sq_from_io\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n\1\tAioUringFallocate(ioh, sqe);\n\1\tbreak;\n&|
