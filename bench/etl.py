@@ -253,13 +253,13 @@ def show(bench, runs, locks):
                                for what in ("blocks", "unused_blocks", "extents") for side in SIDES)])
                 wanted = GOAL_SLOW if disk == "slow" and streams >= GOAL_SLOW_STREAMS else GOAL_PLAIN
                 goals.append((f"{disk}, {kind}, {streams} streams, stock time / ours", one["ratio"], wanted))
-                if one["extents"]:
-                    goals.append((f"{disk}, {kind}, {streams} streams, extents, stock / ours",
-                                  one["extents"]["stock"] / one["extents"]["ours"], 1))
     report.table(f"lineitem, {args.rows:,} rows ({args.slow_rows:,} on the slow disk, {args.delay} us); {args.io_method}, "
                  f"median of {args.runs}",
                  ["disk", "table", "streams", "stock s", "ours s", "ratio", "of pairs", "stock blocks", "ours blocks",
                   "stock unused", "ours unused", "stock extents", "ours extents"], rows)
+        pieces = {side: [run["extents"] for run in runs if (run["disk"], run["side"]) == (disk, side)] for side in SIDES}
+        if all(all(counts) for counts in pieces.values()):
+            goals.append((f"{disk}, extents of all tables, stock / ours", sum(pieces["stock"]) / sum(pieces["ours"]), 1))
     if locks:
         report.table(f"Extension lock, {GOAL_SLOW_STREAMS} streams, unlogged",
                      ["disk", "server", "times", "held, ms in all", "held, median us"],

@@ -1,15 +1,14 @@
-// Files grow into space that was allocated before, and tables under a lock that is held for a moment.
+// Files grow into space that was allocated before.
 //
 // What: ExtendBufferedRelShared() locks and unlocks through us; mdzeroextend() asks us to move the end of the file before
-//   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  RelationAddBlocks() has our
-//   ExtendBufferedRelBy().  VACUUM tells us of each table that it has worked on.  ProcessInterrupts() tells us when to leave.
+//   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM tells us
+//   of each table that it has worked on, and ProcessClientReadInterrupt() that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
-// Could disappear: if smgr had a call to reserve space, and ExtendBufferedRelBy() entered buffers after unlocking.
+// Could disappear: if smgr had a call to reserve space.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioUnlockForExtension+2 UnlockRelationForExtension-2 fork+1 extend_by+1 ExclusiveLock-3
 // target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+3 forknum+4 curblocknum+2 AioForgetReserve+2 smgr_rlocator+1 locator+2 rlocator+1
-// target: src/backend/access/heap/hio.c AioExtendTable+1 ExtendBufferedRelBy-1
-// target: src/backend/tcop/postgres.c AioProcessInterrupt+1
+// target: src/backend/tcop/postgres.c AioWhileIdle+1
 // target: src/backend/commands/vacuum.c AioTrimAfterVacuum+1 rel+1
 
 @lock@
@@ -89,24 +88,14 @@ statement S1, S2;
   ... when any
   }
 
-@interrupt@
+@idle@
 @@
-  ProcessInterrupts(...)
+  ProcessClientReadInterrupt(...)
   {
   <+...
-  InterruptPending = false;
-+ AioProcessInterrupt();
-  ...+>
-  }
-
-@table@
-@@
-  RelationAddBlocks(...)
-  {
-  <+...
-- ExtendBufferedRelBy
-+ AioExtendTable
-  (...)
+  if (notifyInterruptPending)
+    ProcessNotifyInterrupt(true);
++ AioWhileIdle();
   ...+>
   }
 

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "access/genam.h"
+#include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_am_d.h"
@@ -38,6 +39,7 @@
 #include "port/pg_iovec.h"
 #include "storage/aio_internal.h"
 #include "storage/aio_subsys.h"
+#include "storage/bufmgr.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -86,7 +88,8 @@ typedef struct Slot
 	BlockNumber allocated;		/* space up to here, if it is more than end */
 	BlockNumber requested;		/* space up to here is being allocated, or 0 */
 	uint32		request;		/* number of that, and of the reserve's loss */
-	PgAioWaitRef wref;			/* of it */
+	PgAioWaitRef wref;			/* of it, if it has been started */
+	uint32		wref_request;	/* whose that is */
 	uint64		extended;		/* blocks, since the slot is in use */
 	bool		refused;		/* do not ask again */
 } Slot;
@@ -105,6 +108,7 @@ typedef struct Extended
 {
 	RelFileLocator locator;
 	ForkNumber	forknum;
+	Oid			relid;
 	LOCKTAG		tag;			/* of its extension lock */
 	uint64		nblocks;		/* in this transaction */
 	Slot	   *slot;			/* NULL if it has no reserve, for us */
@@ -184,9 +188,13 @@ AioPerformFallocate(PgAioHandle *ioh)
 {
 #ifdef FALLOC_FL_KEEP_SIZE
 	const struct iovec *range = &pgaio_ctl->iovecs[ioh->iovec_off];
+	int			status;
 
-	return fallocate(ioh->op_data.write.fd, FALLOC_FL_KEEP_SIZE,
-					 ioh->op_data.write.offset, range->iov_len);
+	do
+		status = fallocate(ioh->op_data.write.fd, FALLOC_FL_KEEP_SIZE,
+						   ioh->op_data.write.offset, range->iov_len);
+	while (status != 0 && errno == EINTR);
+	return status;
 #else
 	errno = EOPNOTSUPP;
 	return -1;
@@ -209,7 +217,7 @@ extend_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	{
 		if (prior_result.result == 0)
 			slot->allocated = slot->requested;
-		else
+		else if (prior_result.result != -EINTR && prior_result.result != -EAGAIN)
 			slot->refused = true;
 		slot->requested = 0;
 	}
@@ -267,14 +275,17 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 	BlockNumber first;
 	BlockNumber end;
 	BlockNumber limit;
+	PgAioWaitRef wref;
 	uint64		most;
 	uint64		data;
+	uint32		request;
 	uint32		offset;
 	bool		wanted;
 	int			fd;
 
 	SpinLockAcquire(&slot->mutex);
 	end = slot->end;
+	request = slot->request;
 	first = Max(slot->allocated, end);
 	most = Min(aio_extend_ahead, end / RESERVE_FRACTION);
 	most = Min(most, Max(slot->extended, LEAST_RESERVE));
@@ -296,28 +307,25 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 
 	/* nothing is raised from here on: others would wait for nothing */
 	SpinLockAcquire(&slot->mutex);
-	wanted = slot->requested == 0 && !slot->refused;
+	wanted = slot->request == request && slot->requested == 0 && !slot->refused;
 	if (wanted)
 	{
 		slot->requested = limit;
-		slot->request++;
+		request = ++slot->request;
 	}
-	data = (uint64) slot->request << 32 | (uint32) (slot - reserves->slots);
 	SpinLockRelease(&slot->mutex);
 	ioh = wanted ? pgaio_io_acquire_nb(NULL, NULL) : NULL;
 	if (ioh == NULL)
 	{
 		SpinLockAcquire(&slot->mutex);
-		if (wanted && slot->request == data >> 32)
+		if (wanted && slot->request == request)
 			slot->requested = 0;
 		SpinLockRelease(&slot->mutex);
 		RESUME_INTERRUPTS();
 		return;
 	}
-	SpinLockAcquire(&slot->mutex);
-	pgaio_io_get_wref(ioh, &slot->wref);
-	SpinLockRelease(&slot->mutex);
-
+	pgaio_io_get_wref(ioh, &wref);
+	data = (uint64) request << 32 | (uint32) (slot - reserves->slots);
 	pgaio_io_set_handle_data_64(ioh, &data, 1);
 	pgaio_io_set_target_smgr(ioh, reln, forknum, first, limit - first, true);
 	pgaio_io_register_callbacks(ioh, AIO_HCB_EXTEND, 0);
@@ -330,6 +338,15 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 	pgaio_io_stage(ioh, AIO_OP_FALLOCATE);
 	if (pgaio_my_backend->num_staged_ios > 0)
 		pgaio_submit_staged();
+
+	/* now others may wait for it */
+	SpinLockAcquire(&slot->mutex);
+	if (slot->request == request)
+	{
+		slot->wref = wref;
+		slot->wref_request = request;
+	}
+	SpinLockRelease(&slot->mutex);
 	RESUME_INTERRUPTS();
 	aio_session_stats_data.space_requests++;
 }
@@ -342,7 +359,7 @@ wait_for_space(Slot *slot)
 	bool		requested;
 
 	SpinLockAcquire(&slot->mutex);
-	requested = slot->requested != 0;
+	requested = slot->requested != 0 && slot->wref_request == slot->request;
 	wref = slot->wref;
 	SpinLockRelease(&slot->mutex);
 	if (requested && !pgaio_wref_check_done(&wref))
@@ -406,95 +423,119 @@ attach(Extended *one)
 }
 
 /*
- * Give back what is allocated past the end of the segment in which a fork ends.
- * May be called with or without a transaction, and raises nothing.
+ * Give back what is allocated past the end of a fork.  The caller has locked the
+ * relation such that it is not truncated; its extension lock, under which the
+ * end stays where it is, is taken here.  If that is not to be had, somebody
+ * extends the relation and will see to it.
  *
  * Setting a file's length to what it is frees what lies beyond, on all file
- * systems that know of such space.  The lock keeps the end where it is; if it is
- * not to be had, somebody extends the fork, and will see to it.
+ * systems that know of such space.
  */
 static void
-trim(const LOCKTAG *tag, const RelFileLocator *locator, ForkNumber forknum,
-	 BlockNumber end, Slot *slot)
+trim(Relation rel, ForkNumber forknum)
 {
-	RelPathStr	path = relpathperm(*locator, forknum);
-	uint32		segment = (end - 1) / RELSEG_SIZE;
-	char		name[REL_PATH_STR_MAXLEN + 12];
-	struct stat file;
-	int			fd;
+	SMgrRelation reln = RelationGetSmgr(rel);
+	BlockNumber nblocks;
+	uint32		offset;
+	int			status;
 
-	if (LockAcquire(tag, ExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+	if (!ConditionalLockRelationForExtension(rel, ExclusiveLock))
 		return;
-	if (slot != NULL)
+	AioForgetReserve(&rel->rd_locator, forknum);
+	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
+	nblocks = smgrnblocks(reln, forknum);
+	if (nblocks % RELSEG_SIZE != 0)
 	{
-		SpinLockAcquire(&slot->mutex);
-		slot->allocated = 0;
-		SpinLockRelease(&slot->mutex);
-	}
-	if (segment == 0)
-		strlcpy(name, path.str, sizeof(name));
-	else
-		snprintf(name, sizeof(name), "%s.%u", path.str, segment);
-
-	/* it may have been dropped */
-	fd = BasicOpenFile(name, O_RDWR | PG_BINARY);
-	if (fd >= 0)
-	{
+		HOLD_INTERRUPTS();
 		pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_TRUNCATE);
-		if (fstat(fd, &file) != 0 || ftruncate(fd, file.st_size) != 0)
+		status = ftruncate(mdfd(reln, forknum, nblocks - 1, &offset),
+						   (off_t) (nblocks % RELSEG_SIZE) * BLCKSZ);
+		pgstat_report_wait_end();
+		RESUME_INTERRUPTS();
+		if (status != 0)
 			ereport(LOG,
 					errcode_for_file_access(),
 					errmsg("could not give back unused space of file \"%s\": %m",
-						   name));
-		pgstat_report_wait_end();
-		close(fd);
+						   relpath(reln->smgr_rlocator, forknum).str));
 	}
-	LockRelease(tag, ExclusiveLock, true);
+	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
-/* This session has done with its slots.  Raises nothing. */
-static void
+/*
+ * This session has done with its slots.  Those of which it was the last user,
+ * and which have left something, are at the beginning of remembered[] then, and
+ * their number is returned.
+ */
+static int
 leave_all(void)
 {
+	int			nleft = 0;
+
+	/* while somebody waits for space that is being allocated, he has a slot */
+	HOLD_INTERRUPTS();
 	for (int i = 0; i < nremembered; i++)
 	{
-		Extended   *one = &remembered[i];
-		Slot	   *slot = one->slot;
-		BlockNumber end;
+		Extended	one = remembered[i];
+		Slot	   *slot = one.slot;
 		bool		slack;
-		bool		last;
 
 		if (slot == NULL)
 			continue;
-		LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
-		last = slot->nusers == 1;
-		if (!last)
-			slot->nusers--;
-		LWLockRelease(&reserves->lock);
-		one->slot = NULL;
-		if (!last)
-			continue;
-
+		remembered[i].slot = NULL;
 		wait_for_space(slot);
 		SpinLockAcquire(&slot->mutex);
-		end = slot->end;
 		/* what was refused may have been allocated in part */
-		slack = end > 0 && (slot->refused || slot->allocated > end);
+		slack = slot->refused || slot->allocated > slot->end;
 		SpinLockRelease(&slot->mutex);
-		if (slack)
-			trim(&one->tag, &one->locator, one->forknum, end, slot);
 		LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
-		slot->nusers--;
+		if (--slot->nusers == 0 && slack)
+			remembered[nleft++] = one;
 		LWLockRelease(&reserves->lock);
 	}
+	RESUME_INTERRUPTS();
 	nremembered = 0;
 	extending = NULL;
+	return nleft;
 }
 
+/*
+ * Give back what leave_all() has found, in a transaction of its own.  By now a
+ * relation may have another file, or be gone, or locked.
+ */
+static void
+give_back(int nleft)
+{
+	if (nleft == 0)
+		return;
+	StartTransactionCommand();
+	for (int i = 0; i < nleft; i++)
+	{
+		Oid			relid = remembered[i].relid;
+		Relation	rel;
+
+		if (!ConditionalLockRelationOid(relid, AccessShareLock))
+			continue;
+		rel = try_relation_open(relid, NoLock);
+		if (rel == NULL)
+			continue;
+		if (RelFileLocatorEquals(rel->rd_locator, remembered[i].locator))
+			trim(rel, remembered[i].forknum);
+		relation_close(rel, NoLock);
+	}
+	CommitTransactionCommand();
+}
+
+/* Only a session that ends in order gives back; VACUUM does, too. */
 static void
 leave_at_exit(int code, Datum arg)
 {
-	leave_all();
+	int			nleft = leave_all();
+
+	if (code == 0 && AmRegularBackendProcess())
+	{
+		AbortOutOfAnyTransaction();
+		give_back(nleft);
+	}
 }
 
 /* The transaction has ended: see in a moment whether there is another one. */
@@ -524,7 +565,7 @@ at_xact_event(XactEvent event, void *arg)
 	extending = NULL;
 	if (!attached)
 		nremembered = 0;
-	else if (idle_timeout != MAX_TIMEOUTS)
+	else
 		enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
 }
 
@@ -533,19 +574,21 @@ static void
 at_timeout(void)
 {
 	aio_leave_pending = true;
-	InterruptPending = true;
 	SetLatch(MyLatch);
 }
 
-/* ProcessInterrupts(): if there is no transaction, leave. */
+/* ProcessClientReadInterrupt(): this session has been idle. */
 void
 AioLeaveReserves(void)
 {
 	aio_leave_pending = false;
-
-	/* if there is one, its end starts the time again */
-	if (!IsTransactionOrTransactionBlock())
-		leave_all();
+	if (IsTransactionOrTransactionBlock())
+	{
+		/* nobody tells when a failed one ends */
+		enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
+		return;
+	}
+	give_back(leave_all());
 }
 
 /*
@@ -606,6 +649,7 @@ remember(Relation rel, ForkNumber forknum, uint32 nblocks)
 	}
 	one->locator = rel->rd_locator;
 	one->forknum = forknum;
+	one->relid = RelationGetRelid(rel);
 	SET_LOCKTAG_RELATION_EXTEND(one->tag, rel->rd_lockInfo.lockRelId.dbId,
 								rel->rd_lockInfo.lockRelId.relId);
 	one->nblocks = nblocks;
@@ -661,34 +705,54 @@ AioUnlockForExtension(Relation rel)
 	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
-/*
- * A file is about to grow from this block on: if that space is in the reserve,
- * move the end of the file, and return true.
- */
-static bool
-move_end(SMgrRelation reln, ForkNumber forknum, BlockNumber block, File file,
-		 off_t offset, off_t amount)
+/* The fork that is being extended, if it has a reserve and is this one. */
+static Extended *
+find_extending(SMgrRelation reln, ForkNumber forknum)
 {
 	Extended   *one = extending;
-	uint32		nblocks = amount / BLCKSZ;
-	bool		enough;
 
-	/* an error may have taken the lock from us, or it is about another fork */
+	/* an error may have taken the lock from us */
 	if (one == NULL || one->slot == NULL || one->forknum != forknum ||
 		!RelFileLocatorEquals(one->locator, reln->smgr_rlocator.locator) ||
 		!LockHeldByMe(&one->tag, ExclusiveLock, false))
-		return false;
+		return NULL;
+	return one;
+}
 
+/*
+ * A file is about to grow, from the end that it is said to have: if there is
+ * space in the reserve, move its end and return true.
+ */
+static bool
+move_end(Extended *one, BlockNumber limit, File file, off_t offset,
+		 off_t amount)
+{
+	bool		enough;
+
+	if (one == NULL)
+		return false;
 	SpinLockAcquire(&one->slot->mutex);
-	enough = one->slot->allocated >= block + nblocks;
-	one->slot->end = block + nblocks;
-	one->slot->extended += nblocks;
+	enough = one->slot->allocated >= limit;
 	SpinLockRelease(&one->slot->mutex);
-	if (!enough ||
+
+	/* nothing is ever cut off, whatever the kernel has said of the length */
+	if (!enough || FileSize(file) != offset ||
 		FileTruncate(file, offset + amount, WAIT_EVENT_DATA_FILE_EXTEND) != 0)
 		return false;
 	aio_session_stats_data.space_hits++;
 	return true;
+}
+
+/* The file has grown so far. */
+static void
+note_end(Extended *one, BlockNumber limit, uint32 nblocks)
+{
+	if (one == NULL)
+		return;
+	SpinLockAcquire(&one->slot->mutex);
+	one->slot->end = limit;
+	one->slot->extended += nblocks;
+	SpinLockRelease(&one->slot->mutex);
 }
 
 /* mdzeroextend(): FileFallocate(), of the blocks from this one on */
@@ -696,9 +760,15 @@ int
 AioFallocate(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 			 File file, off_t offset, off_t amount, uint32 wait_event_info)
 {
-	if (move_end(reln, forknum, block, file, offset, amount))
-		return 0;
-	return FileFallocate(file, offset, amount, wait_event_info);
+	Extended   *one = find_extending(reln, forknum);
+	uint32		nblocks = amount / BLCKSZ;
+	int			status = 0;
+
+	if (!move_end(one, block + nblocks, file, offset, amount))
+		status = FileFallocate(file, offset, amount, wait_event_info);
+	if (status == 0)
+		note_end(one, block + nblocks, nblocks);
+	return status;
 }
 
 /* mdzeroextend(): FileZero(), likewise */
@@ -706,9 +776,15 @@ int
 AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 			File file, off_t offset, off_t amount, uint32 wait_event_info)
 {
-	if (move_end(reln, forknum, block, file, offset, amount))
-		return 0;
-	return FileZero(file, offset, amount, wait_event_info);
+	Extended   *one = find_extending(reln, forknum);
+	uint32		nblocks = amount / BLCKSZ;
+	int			status = 0;
+
+	if (!move_end(one, block + nblocks, file, offset, amount))
+		status = FileZero(file, offset, amount, wait_event_info);
+	if (status >= 0)
+		note_end(one, block + nblocks, nblocks);
+	return status;
 }
 
 /*
@@ -723,6 +799,7 @@ AioForgetReserve(const RelFileLocator *locator, ForkNumber forknum)
 	for (int i = 0; i < NSLOTS; i++)
 	{
 		Slot	   *slot = &reserves->slots[i];
+		bool		wait = false;
 
 		SpinLockAcquire(&slot->mutex);
 		if ((slot->forknum == forknum || forknum == InvalidForkNumber) &&
@@ -730,10 +807,28 @@ AioForgetReserve(const RelFileLocator *locator, ForkNumber forknum)
 		{
 			slot->end = 0;
 			slot->allocated = 0;
-			slot->requested = 0;
-			slot->request++;
+			wait = slot->requested != 0;
 		}
 		SpinLockRelease(&slot->mutex);
+
+		/* an I/O worker would not find a file that is gone */
+		if (wait && CritSectionCount == 0)
+		{
+			HOLD_INTERRUPTS();
+			wait_for_space(slot);
+			RESUME_INTERRUPTS();
+		}
+		if (wait)
+		{
+			SpinLockAcquire(&slot->mutex);
+			if (RelFileLocatorEquals(slot->locator, *locator))
+			{
+				slot->allocated = 0;
+				slot->requested = 0;
+				slot->request++;
+			}
+			SpinLockRelease(&slot->mutex);
+		}
 	}
 }
 
@@ -742,30 +837,48 @@ AioForgetReserve(const RelFileLocator *locator, ForkNumber forknum)
  * ------------------------------------------------------------------------
  */
 
-/* Give back what is allocated past the end of a fork, if it is much. */
+/*
+ * Does any session use the reserve of a relation's main fork?  It may come or
+ * go meanwhile.
+ */
+static bool
+has_users(Relation rel)
+{
+	bool		found = false;
+
+	LWLockAcquire(&reserves->lock, LW_SHARED);
+	for (int i = 0; i < NSLOTS && !found; i++)
+	{
+		Slot	   *slot = &reserves->slots[i];
+
+		found = slot->nusers > 0 && slot->forknum == MAIN_FORKNUM &&
+			RelFileLocatorEquals(slot->locator, rel->rd_locator);
+	}
+	LWLockRelease(&reserves->lock);
+	return found;
+}
+
+/* Give back what is allocated past the end of a relation, if it is much. */
 static void
 trim_slack(Relation rel)
 {
-	SMgrRelation reln = RelationGetSmgr(rel);
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	struct stat file;
 	uint32		offset;
-	LOCKTAG		tag;
 	int			status;
 
-	if (!is_extended_under_lock(rel) || nblocks % RELSEG_SIZE == 0)
+	if (!is_extended_under_lock(rel) || nblocks % RELSEG_SIZE == 0 ||
+		reserves == NULL || has_users(rel))
 		return;
 	HOLD_INTERRUPTS();
-	status = fstat(mdfd(reln, MAIN_FORKNUM, nblocks - 1, &offset), &file);
+	status = fstat(mdfd(RelationGetSmgr(rel), MAIN_FORKNUM, nblocks - 1, &offset),
+				   &file);
 	RESUME_INTERRUPTS();
 
 	/* the file system's own data about the file count, too */
-	if (status != 0 || (uint64) file.st_blocks * 512 <
+	if (status == 0 && (uint64) file.st_blocks * 512 >
 		(uint64) file.st_size + file.st_size / 64 + LEAST_RESERVE * BLCKSZ)
-		return;
-	SET_LOCKTAG_RELATION_EXTEND(tag, rel->rd_lockInfo.lockRelId.dbId,
-								rel->rd_lockInfo.lockRelId.relId);
-	trim(&tag, &rel->rd_locator, MAIN_FORKNUM, nblocks, NULL);
+		trim(rel, MAIN_FORKNUM);
 }
 
 /* A table has been vacuumed, and is open. */

@@ -17,6 +17,7 @@
 #include "aio/backlog.h"
 #include "aio/extend.h"
 #include "aio/index_insert.h"
+#include "aio/parallel_insert.h"
 #include "aio/seams.h"
 #include "aio/write.h"
 #include "internal.h"
@@ -61,6 +62,15 @@ AioInitialize(void)
 							PGC_USERSET,
 							0,
 							NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("aio.parallel_insert",
+							 "Workers of a parallel plan insert the rows of CREATE TABLE AS, SELECT INTO and REFRESH MATERIALIZED VIEW.",
+							 "Otherwise they send them to the leader, which inserts them.",
+							 &aio_parallel_insert,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("aio.bulk_flush_after",
 							"Number of pages of a new relation that is not logged after which previous ones are flushed to disk.",
@@ -122,4 +132,5 @@ AioInitialize(void)
 	AioExtendInitialize();
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();
+	AioParallelInsertInitialize();
 }

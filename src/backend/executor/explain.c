@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/parallel_insert.h"
 #include "backlog.h"
 #include "commands/defrem.h"
 #include "commands/explain.h"
@@ -27,6 +28,7 @@
 static int	extension_id;
 
 static explain_per_node_hook_type prev_per_node_hook;
+static explain_per_plan_hook_type prev_per_plan_hook;
 static explain_validate_options_hook_type prev_validate_hook;
 
 static void
@@ -95,6 +97,20 @@ show_node(PlanState *planstate, List *ancestors, const char *relationship,
 	ExplainCloseGroup("Gathered Indexes", "Gathered Indexes", false, es);
 }
 
+/* Say that workers insert, in a plan whose rows go to a new table. */
+static void
+show_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
+		  const char *query_string, ParamListInfo params,
+		  QueryEnvironment *environment)
+{
+	if (prev_per_plan_hook)
+		prev_per_plan_hook(plan, into, es, query_string, params, environment);
+	if (into != NULL && !into->skipData &&
+		into->rel->relpersistence != RELPERSISTENCE_TEMP &&
+		AioInsertsInParallel(plan))
+		ExplainPropertyBool("Parallel Insert", true, es);
+}
+
 /* Add the option, once per server. */
 void
 AioExplainInitialize(void)
@@ -103,6 +119,8 @@ AioExplainInitialize(void)
 	RegisterExtensionExplainOption("aio", set_option);
 	prev_per_node_hook = explain_per_node_hook;
 	explain_per_node_hook = show_node;
+	prev_per_plan_hook = explain_per_plan_hook;
+	explain_per_plan_hook = show_plan;
 	prev_validate_hook = explain_validate_options_hook;
 	explain_validate_options_hook = validate_options;
 }

@@ -3,9 +3,6 @@
  * extend.h
  *	  Space for a relation that grows, allocated before it is needed.
  *
- * Two parts: the reserve past the end of a file (extend.c), and how a table
- * grows under a lock that is held for a moment only (tails/bufmgr.c).
- *
  * Copyright (c) 2026, the pgawait authors
  *
  *-------------------------------------------------------------------------
@@ -16,7 +13,6 @@
 #include <signal.h>
 
 #include "storage/aio.h"
-#include "storage/bufmgr.h"
 #include "storage/fd.h"
 #include "storage/smgr.h"
 #include "utils/rel.h"
@@ -51,12 +47,5 @@ extern void AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe);
 
 /* extend.c */
 extern void AioExtendInitialize(void);
-
-/* tails/bufmgr.c, called by a seam */
-extern BlockNumber AioExtendTable(BufferManagerRelation bmr,
-								  ForkNumber forknum,
-								  BufferAccessStrategy strategy,
-								  uint32 flags, uint32 extend_by,
-								  Buffer *buffers, uint32 *extended_by);
 
 #endif							/* AIO_EXTEND_H */

@@ -18,6 +18,7 @@
 #include "aio/btree_leaf.h"
 #include "aio/extend.h"
 #include "aio/index_insert.h"
+#include "aio/parallel_insert.h"
 #include "aio/task.h"
 #include "aio/write.h"
 #include "storage/bufmgr.h"
@@ -180,9 +181,9 @@ AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 	return AioNextVictim(strategy, buf_state, from_ring);
 }
 
-/* ProcessInterrupts() */
+/* ProcessClientReadInterrupt(): while waiting for the next command */
 static inline void
-AioProcessInterrupt(void)
+AioWhileIdle(void)
 {
 	if (unlikely(aio_leave_pending))
 		AioLeaveReserves();

@@ -14,7 +14,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "aio/extend.h"
 #include "aio/read.h"
 #include "aio/write.h"
 #include "storage/aio_internal.h"
@@ -318,128 +317,6 @@ AioIsVictim(BufferDesc *buf, const BufferTag *tag, int max_usage,
 	}
 	UnlockBufHdr(buf, state);
 	return false;
-}
-
-/*
- * Enter a victim as a block that holds zeros in the file, too.  Returns the
- * buffer of the block, pinned: another one if somebody has read the block
- * already.  If it is the victim it can be had locked, so that nobody else has
- * seen it.
- */
-static Buffer
-enter_new_block(Buffer victim, const BufferTag *tag, bool permanent, bool lock,
-				BufferAccessStrategy strategy)
-{
-	BufferDesc *buf = GetBufferDescriptor(victim - 1);
-	uint32		hash = BufTableHashCode(unconstify(BufferTag *, tag));
-	LWLock	   *partition = BufMappingPartitionLock(hash);
-	uint32		buf_state;
-	int			other;
-
-	if (lock)
-		LWLockAcquire(BufferDescriptorGetContentLock(buf), LW_EXCLUSIVE);
-	AioReserveForPin();
-	LWLockAcquire(partition, LW_EXCLUSIVE);
-	other = BufTableInsert(unconstify(BufferTag *, tag), hash, buf->buf_id);
-	if (other < 0)
-	{
-		buf_state = LockBufHdr(buf);
-		buf->tag = *tag;
-		buf_state |= BM_TAG_VALID | BM_VALID | BUF_USAGECOUNT_ONE;
-		if (permanent)
-			buf_state |= BM_PERMANENT;
-		UnlockBufHdr(buf, buf_state);
-		LWLockRelease(partition);
-		return victim;
-	}
-
-	/* it may still be on its way, or its read may have failed */
-	PinBuffer(GetBufferDescriptor(other), strategy);
-	LWLockRelease(partition);
-	if (lock)
-		LWLockRelease(BufferDescriptorGetContentLock(buf));
-	StrategyFreeBuffer(buf);
-	UnpinBuffer(buf);
-	buf = GetBufferDescriptor(other);
-	if (StartBufferIO(buf, true, false))
-	{
-		memset(BufHdrGetBlock(buf), 0, BLCKSZ);
-		TerminateBufferIO(buf, false, BM_VALID, true, false);
-	}
-	if (lock)
-		LWLockAcquire(BufferDescriptorGetContentLock(buf), LW_EXCLUSIVE);
-	return BufferDescriptorGetBuffer(buf);
-}
-
-/*
- * RelationAddBlocks(): in place of ExtendBufferedRelBy(), which enters the new
- * blocks' buffers while it holds the extension lock, so that nobody else can
- * come to them before.  We do so afterwards.
- *
- * Hence others may read a block as soon as it exists, and even begin to use it:
- * VACUUM may tell the free space map of it.  That is as with blocks that a
- * backend has added and not used.  If it happens to the first one, which the
- * caller wants for itself, the next one is the first.
- */
-BlockNumber
-AioExtendTable(BufferManagerRelation bmr, ForkNumber forknum,
-			   BufferAccessStrategy strategy, uint32 flags, uint32 extend_by,
-			   Buffer *buffers, uint32 *extended_by)
-{
-	IOContext	io_context = IOContextForStrategy(strategy);
-	bool		permanent = bmr.rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
-	SMgrRelation reln;
-	BlockNumber first;
-	BufferTag	tag;
-	instr_time	io_start;
-	uint32		taken = 0;
-
-	Assert(flags == EB_LOCK_FIRST);
-	if (RelationUsesLocalBuffers(bmr.rel) || aio_extend_ahead == 0)
-		return ExtendBufferedRelBy(bmr, forknum, strategy, flags, extend_by,
-								   buffers, extended_by);
-
-	LimitAdditionalPins(&extend_by);
-	for (uint32 i = 0; i < extend_by; i++)
-	{
-		buffers[i] = GetVictimBuffer(strategy, io_context);
-		memset(BufferGetBlock(buffers[i]), 0, BLCKSZ);
-	}
-
-	AioLockForExtension(bmr.rel, forknum, extend_by);
-	reln = RelationGetSmgr(bmr.rel);
-	first = smgrnblocks(reln, forknum);
-	if ((uint64) first + extend_by >= MaxBlockNumber)
-		ereport(ERROR,
-				errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				errmsg("cannot extend relation %s beyond %u blocks",
-					   relpath(reln->smgr_rlocator, forknum).str,
-					   MaxBlockNumber));
-	io_start = pgstat_prepare_io_time(track_io_timing);
-	smgrzeroextend(reln, forknum, first, extend_by, false);
-	AioUnlockForExtension(bmr.rel);
-	pgstat_count_io_op_time(IOOBJECT_RELATION, io_context, IOOP_EXTEND,
-							io_start, 1, extend_by * BLCKSZ);
-	pgBufferUsage.shared_blks_written += extend_by;
-
-	/* the first one at the end, lest we wait for others while it is locked */
-	InitBufferTag(&tag, &reln->smgr_rlocator.locator, forknum, first);
-	for (uint32 i = extend_by; i-- > 0;)
-	{
-		tag.blockNum = first + i;
-		buffers[i] = enter_new_block(buffers[i], &tag, permanent, i == 0, strategy);
-	}
-	while (!PageIsNew(BufferGetPage(buffers[taken])))
-	{
-		UnlockReleaseBuffer(buffers[taken]);
-		if (++taken == extend_by)
-			return AioExtendTable(bmr, forknum, strategy, flags, extend_by,
-								  buffers, extended_by);
-		LockBuffer(buffers[taken], BUFFER_LOCK_EXCLUSIVE);
-	}
-	*extended_by = extend_by - taken;
-	memmove(buffers, buffers + taken, *extended_by * sizeof(Buffer));
-	return first + taken;
 }
 
 /*

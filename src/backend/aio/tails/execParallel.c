@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * execParallel.c
+ *	  Tail of executor/execParallel.c: what becomes of a worker's rows.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aio/parallel_insert.h"
+
+/* ParallelQueryMain(): the receiver of this worker's rows */
+DestReceiver *
+AioParallelReceiver(dsm_segment *seg, shm_toc *toc)
+{
+	return AioInsertingReceiver(toc, ExecParallelGetReceiver(seg, toc));
+}

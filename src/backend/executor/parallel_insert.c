@@ -1,0 +1,363 @@
+/*-------------------------------------------------------------------------
+ *
+ * parallel_insert.c
+ *	  CREATE TABLE AS, SELECT INTO and REFRESH MATERIALIZED VIEW: workers of a
+ *	  parallel plan insert the rows they find.
+ *
+ * Upstream's workers send their rows through queues to the leader, which
+ * inserts them all.  If the topmost node of the plan is a Gather that only
+ * passes rows on, a worker can insert its own: its receiver is replaced, and its
+ * queue stays empty.  The leader inserts what it finds itself, as before, and
+ * at the end counts what the workers have inserted.
+ *
+ * The table is new, or a new version, and nobody else can see it.  What makes
+ * inserting in a worker impossible otherwise does not arise: the leader has a
+ * transaction ID and a command ID before there are workers, and they have both
+ * from it; no trigger, index, default or constraint is involved.
+ *
+ * Since rows are not sent, a plan of this kind is chosen as if sending cost
+ * nothing.  If what comes of that is no such plan, the query is planned again.
+ *
+ * Upholds INVARIANT-49.
+ *
+ * Tests: src/test/aio/sql/sql/parallel_insert.sql,
+ *		  src/test/aio/t/017_parallel_insert.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "aio/parallel_insert.h"
+#include "executor/executor.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "port/atomics.h"
+#include "tcop/tcopprot.h"
+#include "utils/memutils.h"
+
+/* aio.parallel_insert */
+bool		aio_parallel_insert = true;
+
+/* among the keys of a parallel query's shared memory */
+#define PARALLEL_KEY_INSERT		UINT64CONST(0xA100000000000001)
+
+/* what the workers must know, and the leader wants to know */
+typedef struct SharedInsert
+{
+	Oid			relid;
+	CommandId	cid;
+	int			options;
+	pg_atomic_uint64 ninserted;
+} SharedInsert;
+
+/* the leader's statement */
+typedef struct LeaderInsert
+{
+	QueryDesc  *query;
+	uint64		ninserted;		/* by workers that have ended */
+} LeaderInsert;
+
+/* of the query that runs, if its rows go to a new table */
+static LeaderInsert *leader = NULL;
+
+/* a worker's receiver */
+typedef struct InsertReceiver
+{
+	DestReceiver pub;
+	DestReceiver *queue;		/* to the leader, which waits for its end */
+	SharedInsert *shared;
+	Relation	rel;
+	BulkInsertState bistate;
+	uint64		ninserted;
+} InsertReceiver;
+
+/* what this worker inserts into, while it does */
+static InsertReceiver *inserting = NULL;
+
+static ExecutorRun_hook_type prev_ExecutorRun;
+
+/* ------------------------------------------------------------------------
+ * Planning
+ * ------------------------------------------------------------------------
+ */
+
+/* Are a Gather's rows those of its workers, unchanged? */
+static bool
+passes_rows_on(const Gather *gather)
+{
+	if (list_length(gather->plan.targetlist) !=
+		list_length(outerPlan(gather)->targetlist))
+		return false;
+	foreach_node(TargetEntry, entry, gather->plan.targetlist)
+	{
+		Var		   *var = (Var *) entry->expr;
+
+		if (entry->resjunk || !IsA(var, Var) || var->varno != OUTER_VAR ||
+			var->varattno != entry->resno)
+			return false;
+	}
+	return true;
+}
+
+/* Does a plan do nothing but gather rows of workers? */
+bool
+AioInsertsInParallel(const PlannedStmt *plan)
+{
+	const Gather *gather = (const Gather *) plan->planTree;
+
+	return aio_parallel_insert && plan->commandType == CMD_SELECT &&
+		plan->parallelModeNeeded && IsA(gather, Gather) &&
+		!gather->single_copy && gather->num_workers > 0 &&
+		passes_rows_on(gather);
+}
+
+static PlannedStmt *
+plan_for_insert(Query *query, const char *query_string, int cursor_options,
+				ParamListInfo params)
+{
+	double		cost = parallel_tuple_cost;
+	Query	   *copy = copyObject(query);
+	PlannedStmt *plan;
+
+	PG_TRY();
+	{
+		parallel_tuple_cost = 0;
+		plan = pg_plan_query(copy, query_string, cursor_options, params);
+	}
+	PG_FINALLY();
+	{
+		parallel_tuple_cost = cost;
+	}
+	PG_END_TRY();
+	if (AioInsertsInParallel(plan))
+		return plan;
+	return pg_plan_query(query, query_string, cursor_options, params);
+}
+
+/*
+ * CREATE TABLE AS, also if explained: plan a query whose rows go to a new
+ * table, or to the client if 'into' is NULL.
+ */
+PlannedStmt *
+AioPlanInto(const IntoClause *into, Query *query, const char *query_string,
+			int cursor_options, ParamListInfo params)
+{
+	if (!aio_parallel_insert || into == NULL || into->skipData ||
+		into->rel->relpersistence == RELPERSISTENCE_TEMP ||
+		max_parallel_workers_per_gather == 0)
+		return pg_plan_query(query, query_string, cursor_options, params);
+	return plan_for_insert(query, query_string, cursor_options, params);
+}
+
+/* The same for a materialized view. */
+PlannedStmt *
+AioPlanMatview(Query *query, const char *query_string, int cursor_options,
+			   ParamListInfo params)
+{
+	if (!aio_parallel_insert || max_parallel_workers_per_gather == 0)
+		return pg_plan_query(query, query_string, cursor_options, params);
+	return plan_for_insert(query, query_string, cursor_options, params);
+}
+
+/* ------------------------------------------------------------------------
+ * Leader
+ * ------------------------------------------------------------------------
+ */
+
+static void
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	ExecutorRun_hook_type run = prev_ExecutorRun ? prev_ExecutorRun :
+		standard_ExecutorRun;
+	LeaderInsert *outer = leader;
+	LeaderInsert mine = {.query = query};
+
+	if (likely(query->dest->mydest != DestIntoRel &&
+			   query->dest->mydest != DestTransientRel) ||
+		count != 0 || !AioInsertsInParallel(query->plannedstmt))
+	{
+		leader = NULL;
+		run(query, direction, count);
+		leader = outer;
+		return;
+	}
+
+	PG_TRY();
+	{
+		leader = &mine;
+		run(query, direction, count);
+	}
+	PG_FINALLY();
+	{
+		leader = outer;
+	}
+	PG_END_TRY();
+	query->estate->es_processed += mine.ninserted;
+	query->estate->es_total_processed += mine.ninserted;
+}
+
+/* The table into which workers can insert the rows of this plan; or no rel. */
+static AioInsertTarget
+target_of(PlanState *planstate)
+{
+	AioInsertTarget target = {NULL};
+	QueryDesc  *query;
+	PlanState  *top;
+
+	if (leader == NULL)
+		return target;
+	query = leader->query;
+	top = query->planstate;
+	if (planstate->state != query->estate || !IsA(top, GatherState) ||
+		outerPlanState(top) != planstate || top->ps_ProjInfo != NULL ||
+		query->estate->es_junkFilter != NULL)
+		return target;
+	target = query->dest->mydest == DestIntoRel ?
+		AioIntoTarget(query->dest) : AioTransientTarget(query->dest);
+	if (target.rel != NULL &&
+		(RelationUsesLocalBuffers(target.rel) ||
+		 target.rel->rd_tableam != GetHeapamTableAmRoutine()))
+		target.rel = NULL;
+	return target;
+}
+
+/* ExecInitParallelPlan(): tell the workers that they are to insert. */
+void
+AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
+{
+	AioInsertTarget target = target_of(planstate);
+	SharedInsert *shared;
+
+	if (target.rel == NULL)
+	{
+		InitializeParallelDSM(pcxt);
+		return;
+	}
+	shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));
+	shm_toc_estimate_keys(&pcxt->estimator, 1);
+	InitializeParallelDSM(pcxt);
+	shared = shm_toc_allocate(pcxt->toc, sizeof(SharedInsert));
+	shared->relid = RelationGetRelid(target.rel);
+	shared->cid = target.cid;
+	shared->options = target.options;
+	pg_atomic_init_u64(&shared->ninserted, 0);
+	shm_toc_insert(pcxt->toc, PARALLEL_KEY_INSERT, shared);
+}
+
+/* ExecParallelFinish(): all workers have ended; how much have they done? */
+void
+AioWaitForParallelWorkersToFinish(ParallelContext *pcxt)
+{
+	SharedInsert *shared;
+
+	WaitForParallelWorkersToFinish(pcxt);
+	if (leader == NULL)
+		return;
+	shared = shm_toc_lookup(pcxt->toc, PARALLEL_KEY_INSERT, true);
+	if (shared != NULL)
+		leader->ninserted += pg_atomic_exchange_u64(&shared->ninserted, 0);
+}
+
+/* ------------------------------------------------------------------------
+ * Worker
+ * ------------------------------------------------------------------------
+ */
+
+static void
+insert_startup(DestReceiver *self, int operation, TupleDesc typeinfo)
+{
+	InsertReceiver *receiver = (InsertReceiver *) self;
+
+	receiver->queue->rStartup(receiver->queue, operation, typeinfo);
+
+	/* the leader's lock does not exclude us */
+	receiver->rel = table_open(receiver->shared->relid, RowExclusiveLock);
+	receiver->bistate = GetBulkInsertState();
+}
+
+static bool
+insert_receive(TupleTableSlot *slot, DestReceiver *self)
+{
+	InsertReceiver *receiver = (InsertReceiver *) self;
+
+	inserting = receiver;
+	table_tuple_insert(receiver->rel, slot, receiver->shared->cid,
+					   receiver->shared->options, receiver->bistate);
+	inserting = NULL;
+	receiver->ninserted++;
+	return true;
+}
+
+static void
+insert_shutdown(DestReceiver *self)
+{
+	InsertReceiver *receiver = (InsertReceiver *) self;
+
+	FreeBulkInsertState(receiver->bistate);
+	table_finish_bulk_insert(receiver->rel, receiver->shared->options);
+	table_close(receiver->rel, NoLock);
+	pg_atomic_fetch_add_u64(&receiver->shared->ninserted, receiver->ninserted);
+	receiver->queue->rShutdown(receiver->queue);
+}
+
+static void
+insert_destroy(DestReceiver *self)
+{
+	InsertReceiver *receiver = (InsertReceiver *) self;
+
+	receiver->queue->rDestroy(receiver->queue);
+	pfree(receiver);
+}
+
+/*
+ * The receiver of a worker's rows: 'queue', which leads to the leader, or one
+ * that inserts them.
+ */
+DestReceiver *
+AioInsertingReceiver(shm_toc *toc, DestReceiver *queue)
+{
+	SharedInsert *shared = shm_toc_lookup(toc, PARALLEL_KEY_INSERT, true);
+	InsertReceiver *receiver;
+
+	if (shared == NULL)
+		return queue;
+	receiver = palloc0(sizeof(InsertReceiver));
+	receiver->pub.receiveSlot = insert_receive;
+	receiver->pub.rStartup = insert_startup;
+	receiver->pub.rShutdown = insert_shutdown;
+	receiver->pub.rDestroy = insert_destroy;
+	receiver->pub.mydest = DestTupleQueue;
+	receiver->queue = queue;
+	receiver->shared = shared;
+	return &receiver->pub;
+}
+
+/* heap_prepare_insert(): is this a worker that must not insert? */
+bool
+AioForbidsInsert(void)
+{
+	return IsParallelWorker() && inserting == NULL;
+}
+
+/*
+ * toast_save_datum(): GetCurrentCommandId(), which a worker may not use up; the
+ * leader has.
+ */
+CommandId
+AioInsertCommandId(bool used)
+{
+	return inserting != NULL ? inserting->shared->cid : GetCurrentCommandId(used);
+}
+
+/* While libraries are preloaded. */
+void
+AioParallelInsertInitialize(void)
+{
+	prev_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+}

@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * parallel_insert.h
+ *	  Workers of a parallel plan that insert the rows they find.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_PARALLEL_INSERT_H
+#define AIO_PARALLEL_INSERT_H
+
+#include "access/parallel.h"
+#include "nodes/execnodes.h"
+#include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
+#include "storage/dsm.h"
+#include "storage/shm_toc.h"
+#include "tcop/dest.h"
+#include "utils/rel.h"
+
+/* aio.parallel_insert */
+extern PGDLLIMPORT bool aio_parallel_insert;
+
+/* the table into which a receiver inserts, and how */
+typedef struct AioInsertTarget
+{
+	Relation	rel;
+	CommandId	cid;
+	int			options;		/* of table_tuple_insert() */
+} AioInsertTarget;
+
+/* parallel_insert.c, called by seams */
+extern PlannedStmt *AioPlanInto(const IntoClause *into, Query *query,
+								const char *query_string, int cursor_options,
+								ParamListInfo params);
+extern PlannedStmt *AioPlanMatview(Query *query, const char *query_string,
+								   int cursor_options, ParamListInfo params);
+extern void AioInitializeParallelDSM(ParallelContext *pcxt,
+									 PlanState *planstate);
+extern void AioWaitForParallelWorkersToFinish(ParallelContext *pcxt);
+extern bool AioForbidsInsert(void);
+extern CommandId AioInsertCommandId(bool used);
+
+/* parallel_insert.c */
+extern void AioParallelInsertInitialize(void);
+extern DestReceiver *AioInsertingReceiver(shm_toc *toc, DestReceiver *queue);
+extern bool AioInsertsInParallel(const PlannedStmt *plan);
+
+/* tails/execParallel.c, called by a seam */
+extern DestReceiver *AioParallelReceiver(dsm_segment *seg, shm_toc *toc);
+
+/* tails/createas.c, tails/matview.c */
+extern AioInsertTarget AioIntoTarget(DestReceiver *dest);
+extern AioInsertTarget AioTransientTarget(DestReceiver *dest);
+
+#endif							/* AIO_PARALLEL_INSERT_H */

@@ -1,0 +1,99 @@
+// Workers of a parallel plan insert the rows they find into a new table.
+//
+// What: ExecInitParallelPlan() creates the workers' shared memory, ParallelQueryMain() a worker's receiver, and
+//   ExecParallelFinish() waits for workers, through us; heap_prepare_insert() and toast_save_datum() ask us what a worker
+//   may do; CREATE TABLE AS, EXPLAIN of it, and REFRESH MATERIALIZED VIEW plan through us.
+// Without it: the leader inserts all rows.
+// Could disappear: if upstream's workers could insert.
+//
+// target: src/backend/executor/execParallel.c AioInitializeParallelDSM+1 InitializeParallelDSM-1 planstate+1 AioParallelReceiver+1 ExecParallelGetReceiver-1 AioWaitForParallelWorkersToFinish+1 WaitForParallelWorkersToFinish-1
+// target: src/backend/access/heap/heapam.c AioForbidsInsert+1 IsParallelWorker-1
+// target: src/backend/access/common/toast_internals.c AioInsertCommandId+1 GetCurrentCommandId-1
+// target: src/backend/commands/createas.c AioPlanInto+1 pg_plan_query-1 into+1
+// target: src/backend/commands/explain.c AioPlanInto+1 pg_plan_query-1 into+1
+// target: src/backend/commands/matview.c AioPlanMatview+1 pg_plan_query-1
+
+@share@
+expression pcxt;
+symbol planstate;
+@@
+  ExecInitParallelPlan(...)
+  {
+  <+...
+- InitializeParallelDSM(pcxt)
++ AioInitializeParallelDSM(pcxt, planstate)
+  ...+>
+  }
+
+@receiver@
+@@
+  ParallelQueryMain(...)
+  {
+  <+...
+- ExecParallelGetReceiver
++ AioParallelReceiver
+  (...)
+  ...+>
+  }
+
+@finish@
+@@
+  ExecParallelFinish(...)
+  {
+  <+...
+- WaitForParallelWorkersToFinish
++ AioWaitForParallelWorkersToFinish
+  (...)
+  ...+>
+  }
+
+@insert@
+@@
+  heap_prepare_insert(...)
+  {
+  <+...
+- IsParallelWorker()
++ AioForbidsInsert()
+  ...+>
+  }
+
+@toast@
+identifier cid;
+type T;
+@@
+  toast_save_datum(...)
+  {
+  ...
+  T cid =
+- GetCurrentCommandId
++ AioInsertCommandId
+  (true);
+  ...
+  }
+
+@plan@
+identifier f = {ExecCreateTableAs, standard_ExplainOneQuery};
+expression list args;
+symbol into;
+@@
+  f(...)
+  {
+  <+...
+- pg_plan_query
++ AioPlanInto
+  (
++ into,
+  args)
+  ...+>
+  }
+
+@matview@
+@@
+  refresh_matview_datafill(...)
+  {
+  <+...
+- pg_plan_query
++ AioPlanMatview
+  (...)
+  ...+>
+  }
