@@ -257,6 +257,7 @@ def show(bench, runs, locks):
                  f"median of {args.runs}",
                  ["disk", "table", "streams", "stock s", "ours s", "ratio", "of pairs", "stock blocks", "ours blocks",
                   "stock unused", "ours unused", "stock extents", "ours extents"], rows)
+    for disk in args.disk or DISKS:
         pieces = {side: [run["extents"] for run in runs if (run["disk"], run["side"]) == (disk, side)] for side in SIDES}
         if all(all(counts) for counts in pieces.values()):
             goals.append((f"{disk}, extents of all tables, stock / ours", sum(pieces["stock"]) / sum(pieces["ours"]), 1))

@@ -11,7 +11,7 @@
 // target: src/backend/access/common/toast_internals.c AioInsertCommandId+1 GetCurrentCommandId-1
 // target: src/backend/commands/createas.c AioPlanInto+1 pg_plan_query-1 into+1
 // target: src/backend/commands/explain.c AioPlanInto+1 pg_plan_query-1 into+1
-// target: src/backend/commands/matview.c AioPlanMatview+1 pg_plan_query-1
+// target: src/backend/commands/matview.c AioPlanMatview+1 pg_plan_query-1 dest+1
 
 @share@
 expression pcxt;
@@ -88,12 +88,16 @@ symbol into;
   }
 
 @matview@
+expression list args;
+symbol dest;
 @@
   refresh_matview_datafill(...)
   {
   <+...
 - pg_plan_query
 + AioPlanMatview
-  (...)
+  (
++ dest,
+  args)
   ...+>
   }

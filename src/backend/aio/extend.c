@@ -11,8 +11,8 @@
  * What is known of a relation's reserve is in a slot in shared memory, which
  * exists while a session uses it.  A session has done with it when it has been
  * without a transaction for a moment, so that a load in many transactions has
- * one reserve; the last one gives back what is left.  What a crash leaves behind
- * does no harm, and goes with the next one, or at a VACUUM.
+ * one reserve; the last one gives back what is left.  What a crash leaves
+ * behind does no harm, and goes with the next one, or at a VACUUM.
  *
  * Upholds INVARIANT-46 to 48.
  *
@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "access/genam.h"
+#include "access/parallel.h"
 #include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
@@ -48,7 +49,9 @@
 #include "storage/md.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
+#include "utils/memutils.h"
 #include "utils/relcache.h"
+#include "utils/relfilenumbermap.h"
 #include "utils/timeout.h"
 #include "utils/wait_event.h"
 
@@ -92,6 +95,7 @@ typedef struct Slot
 	uint32		wref_request;	/* whose that is */
 	uint64		extended;		/* blocks, since the slot is in use */
 	bool		refused;		/* do not ask again */
+	bool		leftover;		/* there may be more than is allocated */
 } Slot;
 
 typedef struct SpaceReserves
@@ -108,7 +112,6 @@ typedef struct Extended
 {
 	RelFileLocator locator;
 	ForkNumber	forknum;
-	Oid			relid;
 	LOCKTAG		tag;			/* of its extension lock */
 	uint64		nblocks;		/* in this transaction */
 	Slot	   *slot;			/* NULL if it has no reserve, for us */
@@ -124,8 +127,11 @@ static shmem_request_hook_type prev_shmem_request_hook;
 static shmem_startup_hook_type prev_shmem_startup_hook;
 static bool shmem_requested = false;
 
-/* set when this session has been idle */
-volatile sig_atomic_t aio_leave_pending = false;
+/* this session uses a reserve */
+bool		aio_reserves_used = false;
+
+/* and may have been idle for a while */
+static volatile sig_atomic_t aio_leave_pending = false;
 static TimeoutId idle_timeout = MAX_TIMEOUTS;
 
 static void leave_at_exit(int code, Datum arg);
@@ -415,17 +421,19 @@ attach(Extended *one)
 		free_slot->request++;
 		free_slot->extended = 0;
 		free_slot->refused = is_unable(one->locator.spcOid);
+		free_slot->leftover = false;
 		SpinLockRelease(&free_slot->mutex);
 		free_slot->nusers = 1;
 		one->slot = free_slot;
 	}
 	LWLockRelease(&reserves->lock);
+	aio_reserves_used |= one->slot != NULL;
 }
 
 /*
- * Give back what is allocated past the end of a fork.  The caller has locked the
- * relation such that it is not truncated; its extension lock, under which the
- * end stays where it is, is taken here.  If that is not to be had, somebody
+ * Give back what is allocated past the end of a fork.  The caller has locked
+ * the relation such that it is not truncated; its extension lock, under which
+ * the end stays where it is, is taken here.  If that is not to be had, somebody
  * extends the relation and will see to it.
  *
  * Setting a file's length to what it is frees what lies beyond, on all file
@@ -483,17 +491,19 @@ leave_all(void)
 			continue;
 		remembered[i].slot = NULL;
 		wait_for_space(slot);
+		LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
+		slot->nusers--;
 		SpinLockAcquire(&slot->mutex);
 		/* what was refused may have been allocated in part */
-		slack = slot->refused || slot->allocated > slot->end;
+		slack = slot->refused || slot->leftover || slot->allocated > slot->end;
 		SpinLockRelease(&slot->mutex);
-		LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
-		if (--slot->nusers == 0 && slack)
+		if (slot->nusers == 0 && slack)
 			remembered[nleft++] = one;
 		LWLockRelease(&reserves->lock);
 	}
 	RESUME_INTERRUPTS();
 	nremembered = 0;
+	aio_reserves_used = false;
 	extending = NULL;
 	return nleft;
 }
@@ -505,15 +515,15 @@ leave_all(void)
 static void
 give_back(int nleft)
 {
-	if (nleft == 0)
-		return;
 	StartTransactionCommand();
 	for (int i = 0; i < nleft; i++)
 	{
-		Oid			relid = remembered[i].relid;
+		Oid			relid = RelidByRelfilenumber(remembered[i].locator.spcOid,
+												 remembered[i].locator.relNumber);
 		Relation	rel;
 
-		if (!ConditionalLockRelationOid(relid, AccessShareLock))
+		if (!OidIsValid(relid) ||
+			!ConditionalLockRelationOid(relid, AccessShareLock))
 			continue;
 		rel = try_relation_open(relid, NoLock);
 		if (rel == NULL)
@@ -531,7 +541,7 @@ leave_at_exit(int code, Datum arg)
 {
 	int			nleft = leave_all();
 
-	if (code == 0 && AmRegularBackendProcess())
+	if (code == 0 && AmRegularBackendProcess() && nleft > 0)
 	{
 		AbortOutOfAnyTransaction();
 		give_back(nleft);
@@ -542,8 +552,6 @@ leave_at_exit(int code, Datum arg)
 static void
 at_xact_event(XactEvent event, void *arg)
 {
-	bool		attached = false;
-
 	if (nremembered == 0)
 		return;
 	switch (event)
@@ -558,15 +566,15 @@ at_xact_event(XactEvent event, void *arg)
 			return;
 	}
 	for (int i = 0; i < nremembered; i++)
-	{
 		remembered[i].nblocks = 0;
-		attached |= remembered[i].slot != NULL;
-	}
 	extending = NULL;
-	if (!attached)
-		nremembered = 0;
-	else
+	if (aio_reserves_used)
+	{
+		aio_leave_pending = false;
 		enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
+	}
+	else
+		nremembered = 0;
 }
 
 /* in a signal handler */
@@ -577,18 +585,48 @@ at_timeout(void)
 	SetLatch(MyLatch);
 }
 
-/* ProcessClientReadInterrupt(): this session has been idle. */
+/*
+ * ProcessClientReadInterrupt(): this session uses reserves, and waits for a
+ * command.  Leave if it has done so for a while.
+ */
 void
 AioLeaveReserves(void)
 {
-	aio_leave_pending = false;
-	if (IsTransactionOrTransactionBlock())
+	MemoryContext context = CurrentMemoryContext;
+	int			nleft;
+
+	if (!aio_leave_pending || IsTransactionOrTransactionBlock())
 	{
-		/* nobody tells when a failed one ends */
-		enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
+		/* nobody tells when a failed transaction block ends */
+		if (!get_timeout_active(idle_timeout))
+			enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
+		aio_leave_pending = false;
 		return;
 	}
-	give_back(leave_all());
+	aio_leave_pending = false;
+	nleft = leave_all();
+	if (nleft == 0)
+		return;
+
+	/* the client has not asked for anything that could fail */
+	PG_TRY();
+	{
+		give_back(nleft);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		ereport(LOG,
+				errmsg("could not give back unused space: %s", error->message));
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
 }
 
 /*
@@ -614,6 +652,20 @@ is_extended_under_lock(Relation rel)
 		default:
 			return false;
 	}
+}
+
+/* Could this session's extensions of a relation use a reserve? */
+static bool
+may_have_reserve(Relation rel)
+{
+	/* others would not notice that they have done with it */
+	if (!AmRegularBackendProcess() && !IsParallelWorker())
+		return false;
+	return aio_extend_ahead > 0 && reserves != NULL &&
+		io_method != IOMETHOD_SYNC &&
+		file_extend_method == FILE_EXTEND_METHOD_POSIX_FALLOCATE &&
+		is_extended_under_lock(rel) && !IsCatalogRelation(rel) &&
+		IsTransactionState();
 }
 
 /* What we know of a fork, after some blocks more. */
@@ -649,7 +701,6 @@ remember(Relation rel, ForkNumber forknum, uint32 nblocks)
 	}
 	one->locator = rel->rd_locator;
 	one->forknum = forknum;
-	one->relid = RelationGetRelid(rel);
 	SET_LOCKTAG_RELATION_EXTEND(one->tag, rel->rd_lockInfo.lockRelId.dbId,
 								rel->rd_lockInfo.lockRelId.relId);
 	one->nblocks = nblocks;
@@ -663,6 +714,22 @@ remember(Relation rel, ForkNumber forknum, uint32 nblocks)
  */
 
 /*
+ * Have this session use the reserve of a table, if it is to have one, before it
+ * has extended it: its workers will, and it is to be the last to leave.
+ */
+void
+AioJoinReserve(Relation rel)
+{
+	Extended   *one;
+
+	if (!may_have_reserve(rel))
+		return;
+	one = remember(rel, MAIN_FORKNUM, 0);
+	if (one != NULL && one->slot == NULL && !is_unable(one->locator.spcOid))
+		attach(one);
+}
+
+/*
  * A fork is about to be extended: take the relation extension lock, and see to
  * it before that there is space.
  */
@@ -671,10 +738,7 @@ AioLockForExtension(Relation rel, ForkNumber forknum, uint32 nblocks)
 {
 	Extended   *one = NULL;
 
-	if (aio_extend_ahead > 0 && reserves != NULL && io_method != IOMETHOD_SYNC &&
-		file_extend_method == FILE_EXTEND_METHOD_POSIX_FALLOCATE &&
-		is_extended_under_lock(rel) && !IsCatalogRelation(rel) &&
-		IsTransactionState())
+	if (may_have_reserve(rel))
 		one = remember(rel, forknum, nblocks);
 	if (one != NULL)
 	{
@@ -799,36 +863,33 @@ AioForgetReserve(const RelFileLocator *locator, ForkNumber forknum)
 	for (int i = 0; i < NSLOTS; i++)
 	{
 		Slot	   *slot = &reserves->slots[i];
-		bool		wait = false;
+		bool		found;
 
 		SpinLockAcquire(&slot->mutex);
-		if ((slot->forknum == forknum || forknum == InvalidForkNumber) &&
-			RelFileLocatorEquals(slot->locator, *locator))
-		{
-			slot->end = 0;
-			slot->allocated = 0;
-			wait = slot->requested != 0;
-		}
+		found = (slot->forknum == forknum || forknum == InvalidForkNumber) &&
+			RelFileLocatorEquals(slot->locator, *locator);
 		SpinLockRelease(&slot->mutex);
+		if (!found)
+			continue;
 
 		/* an I/O worker would not find a file that is gone */
-		if (wait && CritSectionCount == 0)
+		if (CritSectionCount == 0)
 		{
 			HOLD_INTERRUPTS();
 			wait_for_space(slot);
 			RESUME_INTERRUPTS();
 		}
-		if (wait)
+		SpinLockAcquire(&slot->mutex);
+		if (RelFileLocatorEquals(slot->locator, *locator))
 		{
-			SpinLockAcquire(&slot->mutex);
-			if (RelFileLocatorEquals(slot->locator, *locator))
-			{
-				slot->allocated = 0;
-				slot->requested = 0;
-				slot->request++;
-			}
-			SpinLockRelease(&slot->mutex);
+			slot->leftover |= slot->requested != 0;
+			slot->end = 0;
+			slot->allocated = 0;
+			slot->requested = 0;
+			/* whoever is about to request space must look again */
+			slot->request++;
 		}
+		SpinLockRelease(&slot->mutex);
 	}
 }
 

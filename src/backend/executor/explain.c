@@ -105,9 +105,7 @@ show_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
 {
 	if (prev_per_plan_hook)
 		prev_per_plan_hook(plan, into, es, query_string, params, environment);
-	if (into != NULL && !into->skipData &&
-		into->rel->relpersistence != RELPERSISTENCE_TEMP &&
-		AioInsertsInParallel(plan))
+	if (AioMayInsertInto(into) && AioInsertsInParallel(plan))
 		ExplainPropertyBool("Parallel Insert", true, es);
 }
 

@@ -140,6 +140,8 @@ calls_user_code(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, calls_user_code, NULL, 0);
 
 	/* these call functions that they do not name */
 	if (IsA(node, CoerceToDomain))
@@ -151,6 +153,13 @@ calls_user_code(Node *node, void *context)
 	if (check_functions_in_node(node, user_code_checker, NULL))
 		return true;
 	return expression_tree_walker(node, calls_user_code, NULL);
+}
+
+/* Does a query call user code? */
+bool
+AioQueryCallsUserCode(Query *query)
+{
+	return calls_user_code((Node *) query, NULL);
 }
 
 /*

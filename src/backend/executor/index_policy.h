@@ -12,6 +12,7 @@
 #define AIO_INDEX_POLICY_H
 
 #include "nodes/execnodes.h"
+#include "nodes/parsenodes.h"
 
 typedef enum AioIndexMode
 {
@@ -52,5 +53,6 @@ typedef struct AioTablePolicy
 extern uint64 aio_policy_generation;
 
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
+extern bool AioQueryCallsUserCode(Query *query);
 
 #endif							/* AIO_INDEX_POLICY_H */

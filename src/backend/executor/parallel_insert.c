@@ -6,9 +6,9 @@
  *
  * Upstream's workers send their rows through queues to the leader, which
  * inserts them all.  If the topmost node of the plan is a Gather that only
- * passes rows on, a worker can insert its own: its receiver is replaced, and its
- * queue stays empty.  The leader inserts what it finds itself, as before, and
- * at the end counts what the workers have inserted.
+ * passes rows on, a worker can insert its own: its receiver is replaced, and
+ * its queue stays empty.  The leader inserts what it finds itself, as before,
+ * and at the end counts what the workers have inserted.
  *
  * The table is new, or a new version, and nobody else can see it.  What makes
  * inserting in a worker impossible otherwise does not arise: the leader has a
@@ -30,15 +30,23 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/hio.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
+#include "aio/extend.h"
 #include "aio/parallel_insert.h"
+#include "catalog/pg_am_d.h"
 #include "executor/executor.h"
+#include "index_policy.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "port/atomics.h"
+#include "storage/freespace.h"
+#include "storage/predicate.h"
 #include "tcop/tcopprot.h"
-#include "utils/memutils.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
 
 /* aio.parallel_insert */
 bool		aio_parallel_insert = true;
@@ -116,26 +124,61 @@ AioInsertsInParallel(const PlannedStmt *plan)
 		passes_rows_on(gather);
 }
 
+/*
+ * Could workers insert into a table of this kind?  Logical decoding expects the
+ * pieces of a TOASTed row next to each other in a transaction's log, so tables
+ * that it looks at are out.
+ */
+static bool
+may_insert_into(char persistence, bool heap)
+{
+	return aio_parallel_insert && max_parallel_workers_per_gather > 0 && heap &&
+		(persistence == RELPERSISTENCE_UNLOGGED ||
+		 (persistence == RELPERSISTENCE_PERMANENT && !XLogLogicalInfoActive()));
+}
+
+/* The same for the new table of CREATE TABLE AS. */
+bool
+AioMayInsertInto(const IntoClause *into)
+{
+	const char *method;
+
+	if (into == NULL || into->skipData)
+		return false;
+	method = into->accessMethod ? into->accessMethod : default_table_access_method;
+	return may_insert_into(into->rel->relpersistence,
+						   strcmp(method, DEFAULT_TABLE_ACCESS_METHOD) == 0);
+}
+
+/* Plan a query whose rows workers could insert. */
 static PlannedStmt *
 plan_for_insert(Query *query, const char *query_string, int cursor_options,
 				ParamListInfo params)
 {
-	double		cost = parallel_tuple_cost;
-	Query	   *copy = copyObject(query);
-	PlannedStmt *plan;
+	/*
+	 * Those whose topmost node is no Gather anyway are planned once.  User
+	 * code may fail in a parallel query though it is marked as safe: a leader
+	 * that writes cannot catch errors, for one.  So do not have more of
+	 * those.
+	 */
+	if (!AioQueryCallsUserCode(query) &&
+		query->sortClause == NIL && query->groupClause == NIL &&
+		query->groupingSets == NIL && query->distinctClause == NIL &&
+		query->rowMarks == NIL && query->limitCount == NULL &&
+		query->limitOffset == NULL && query->havingQual == NULL &&
+		!query->hasAggs && !query->hasWindowFuncs)
+	{
+		Query	   *copy = copyObject(query);
+		int			level = NewGUCNestLevel();
+		PlannedStmt *plan;
 
-	PG_TRY();
-	{
-		parallel_tuple_cost = 0;
+		(void) set_config_option("parallel_tuple_cost", "0", PGC_USERSET,
+								 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 		plan = pg_plan_query(copy, query_string, cursor_options, params);
+		AtEOXact_GUC(true, level);
+		if (AioInsertsInParallel(plan))
+			return plan;
 	}
-	PG_FINALLY();
-	{
-		parallel_tuple_cost = cost;
-	}
-	PG_END_TRY();
-	if (AioInsertsInParallel(plan))
-		return plan;
 	return pg_plan_query(query, query_string, cursor_options, params);
 }
 
@@ -147,19 +190,20 @@ PlannedStmt *
 AioPlanInto(const IntoClause *into, Query *query, const char *query_string,
 			int cursor_options, ParamListInfo params)
 {
-	if (!aio_parallel_insert || into == NULL || into->skipData ||
-		into->rel->relpersistence == RELPERSISTENCE_TEMP ||
-		max_parallel_workers_per_gather == 0)
+	if (!AioMayInsertInto(into))
 		return pg_plan_query(query, query_string, cursor_options, params);
 	return plan_for_insert(query, query_string, cursor_options, params);
 }
 
-/* The same for a materialized view. */
+/* The same for a materialized view, whose new version 'dest' fills. */
 PlannedStmt *
-AioPlanMatview(Query *query, const char *query_string, int cursor_options,
-			   ParamListInfo params)
+AioPlanMatview(DestReceiver *dest, Query *query, const char *query_string,
+			   int cursor_options, ParamListInfo params)
 {
-	if (!aio_parallel_insert || max_parallel_workers_per_gather == 0)
+	Oid			relid = AioTransientOid(dest);
+
+	if (!may_insert_into(get_rel_persistence(relid),
+						 get_rel_relam(relid) == HEAP_TABLE_AM_OID))
 		return pg_plan_query(query, query_string, cursor_options, params);
 	return plan_for_insert(query, query_string, cursor_options, params);
 }
@@ -177,19 +221,22 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 	LeaderInsert *outer = leader;
 	LeaderInsert mine = {.query = query};
 
-	if (likely(query->dest->mydest != DestIntoRel &&
-			   query->dest->mydest != DestTransientRel) ||
-		count != 0 || !AioInsertsInParallel(query->plannedstmt))
+	bool		inserts = unlikely(query->dest->mydest == DestIntoRel ||
+								   query->dest->mydest == DestTransientRel) &&
+		count == 0 && AioInsertsInParallel(query->plannedstmt);
+
+	if (!inserts)
 	{
-		leader = NULL;
-		run(query, direction, count);
-		leader = outer;
-		return;
+		if (likely(outer == NULL))
+		{
+			run(query, direction, count);
+			return;
+		}
 	}
 
 	PG_TRY();
 	{
-		leader = &mine;
+		leader = inserts ? &mine : NULL;
 		run(query, direction, count);
 	}
 	PG_FINALLY();
@@ -220,8 +267,8 @@ target_of(PlanState *planstate)
 	target = query->dest->mydest == DestIntoRel ?
 		AioIntoTarget(query->dest) : AioTransientTarget(query->dest);
 	if (target.rel != NULL &&
-		(RelationUsesLocalBuffers(target.rel) ||
-		 target.rel->rd_tableam != GetHeapamTableAmRoutine()))
+		!may_insert_into(target.rel->rd_rel->relpersistence,
+						 target.rel->rd_rel->relam == HEAP_TABLE_AM_OID))
 		target.rel = NULL;
 	return target;
 }
@@ -238,6 +285,11 @@ AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
 		InitializeParallelDSM(pcxt);
 		return;
 	}
+
+	/* also if the leader will insert nothing itself */
+	CheckForSerializableConflictIn(target.rel, NULL, InvalidBlockNumber);
+	AioJoinReserve(target.rel);
+
 	shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
 	InitializeParallelDSM(pcxt);
@@ -293,11 +345,27 @@ insert_receive(TupleTableSlot *slot, DestReceiver *self)
 	return true;
 }
 
+/* Let others find the pages that this worker has added and not used. */
+static void
+record_unused_pages(InsertReceiver *receiver)
+{
+	BlockNumber first = receiver->bistate->next_free;
+	BlockNumber last = receiver->bistate->last_free;
+
+	if (first == InvalidBlockNumber || first > last)
+		return;
+	for (BlockNumber block = first; block <= last; block++)
+		RecordPageWithFreeSpace(receiver->rel, block,
+								BLCKSZ - SizeOfPageHeaderData);
+	FreeSpaceMapVacuumRange(receiver->rel, first, last + 1);
+}
+
 static void
 insert_shutdown(DestReceiver *self)
 {
 	InsertReceiver *receiver = (InsertReceiver *) self;
 
+	record_unused_pages(receiver);
 	FreeBulkInsertState(receiver->bistate);
 	table_finish_bulk_insert(receiver->rel, receiver->shared->options);
 	table_close(receiver->rel, NoLock);

@@ -10,8 +10,6 @@
 #ifndef AIO_EXTEND_H
 #define AIO_EXTEND_H
 
-#include <signal.h>
-
 #include "storage/aio.h"
 #include "storage/fd.h"
 #include "storage/smgr.h"
@@ -22,8 +20,8 @@ extern PGDLLIMPORT int aio_extend_ahead;
 
 extern const PgAioHandleCallbacks aio_extend_cb;
 
-/* set when this session has been without a transaction for a while */
-extern PGDLLIMPORT volatile sig_atomic_t aio_leave_pending;
+/* this session uses a reserve */
+extern PGDLLIMPORT bool aio_reserves_used;
 
 /* extend.c, called by seams */
 extern void AioLockForExtension(Relation rel, ForkNumber forknum,
@@ -47,5 +45,6 @@ extern void AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe);
 
 /* extend.c */
 extern void AioExtendInitialize(void);
+extern void AioJoinReserve(Relation rel);
 
 #endif							/* AIO_EXTEND_H */

@@ -34,7 +34,8 @@ typedef struct AioInsertTarget
 extern PlannedStmt *AioPlanInto(const IntoClause *into, Query *query,
 								const char *query_string, int cursor_options,
 								ParamListInfo params);
-extern PlannedStmt *AioPlanMatview(Query *query, const char *query_string,
+extern PlannedStmt *AioPlanMatview(DestReceiver *dest, Query *query,
+								   const char *query_string,
 								   int cursor_options, ParamListInfo params);
 extern void AioInitializeParallelDSM(ParallelContext *pcxt,
 									 PlanState *planstate);
@@ -46,6 +47,7 @@ extern CommandId AioInsertCommandId(bool used);
 extern void AioParallelInsertInitialize(void);
 extern DestReceiver *AioInsertingReceiver(shm_toc *toc, DestReceiver *queue);
 extern bool AioInsertsInParallel(const PlannedStmt *plan);
+extern bool AioMayInsertInto(const IntoClause *into);
 
 /* tails/execParallel.c, called by a seam */
 extern DestReceiver *AioParallelReceiver(dsm_segment *seg, shm_toc *toc);
@@ -53,5 +55,6 @@ extern DestReceiver *AioParallelReceiver(dsm_segment *seg, shm_toc *toc);
 /* tails/createas.c, tails/matview.c */
 extern AioInsertTarget AioIntoTarget(DestReceiver *dest);
 extern AioInsertTarget AioTransientTarget(DestReceiver *dest);
+extern Oid	AioTransientOid(DestReceiver *dest);
 
 #endif							/* AIO_PARALLEL_INSERT_H */

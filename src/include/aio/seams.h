@@ -185,7 +185,7 @@ AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 static inline void
 AioWhileIdle(void)
 {
-	if (unlikely(aio_leave_pending))
+	if (unlikely(aio_reserves_used))
 		AioLeaveReserves();
 }
 

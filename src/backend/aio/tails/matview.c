@@ -22,3 +22,10 @@ AioTransientTarget(DestReceiver *dest)
 
 	return target;
 }
+
+/* The same, before it has begun: the table's OID. */
+Oid
+AioTransientOid(DestReceiver *dest)
+{
+	return ((DR_transientrel *) dest)->transientoid;
+}

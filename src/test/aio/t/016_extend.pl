@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the pgawait authors
 
 # Tables grow into space that was allocated before: while sessions load at the
-# same time, after errors and crashes, over the end of a segment, and when the
-# file is truncated meanwhile.  What is not needed is given back.
+# same time, after errors and crashes, over the end of a segment, on a promoted
+# standby, and when the file is truncated meanwhile.  What is not needed is given back.
 
 use strict;
 use warnings FATAL => 'all';
@@ -71,7 +71,7 @@ foreach my $method (sort keys %methods)
 		skip $methods{$method}, 1 if $methods{$method};
 
 		$node = PostgreSQL::Test::Cluster->new($method);
-		$node->init;
+		$node->init(allows_streaming => 1);
 		$node->append_conf(
 			'postgresql.conf', qq{
 			io_method = $method
@@ -171,6 +171,27 @@ foreach my $method (sort keys %methods)
 			slack_goes($path, "$method: nor has the first");
 			$node->safe_psql('postgres', 'DROP TABLE large');
 		}
+		# a standby, promoted after its primary has died in the middle of a load
+		$node->safe_psql('postgres', sprintf($create, 'replicated'));
+		$node->backup('b');
+		my $standby = PostgreSQL::Test::Cluster->new("${method}_standby");
+		$standby->init_from_backup($node, 'b', has_streaming => 1);
+		$standby->start;
+		$node->safe_psql('postgres', 'INSERT INTO replicated ' . rows(20000));
+		$session = $node->background_psql('postgres');
+		$session->query_safe('BEGIN; INSERT INTO replicated ' . rows(20000));
+		$session->query_until(qr/begun/, "\\echo begun\nINSERT INTO replicated " . rows(1_000_000) . ";\n");
+		$node->poll_query_until('postgres', "SELECT pg_relation_size('replicated') > 100 * 1024 * 1024");
+		$node->wait_for_replay_catchup($standby, $node);
+		$node->stop('immediate');
+		$session->{run}->finish;
+		$standby->promote;
+		$standby->safe_psql('postgres', 'INSERT INTO replicated ' . rows(20000));
+		is( $standby->safe_psql('postgres', "SELECT count(*), (SELECT count(*) FROM verify_heapam('replicated')) FROM replicated"),
+			'40000|0', "$method: a promoted standby has what was committed, and goes on");
+		$standby->stop;
+		$node->start;
+
 		$node->stop;
 		command_ok([ 'pg_checksums', '--check', '-D' => $node->data_dir ], "$method: checksums are right");
 	}

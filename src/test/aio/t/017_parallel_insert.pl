@@ -116,6 +116,12 @@ complete('logged at the end, a crash after it');
 $node->safe_psql('postgres', "DROP TABLE copy; BEGIN ISOLATION LEVEL SERIALIZABLE; $statement; COMMIT");
 complete('serializable');
 
+# Logical decoding wants the pieces of a row next to each other in the log.
+$node->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 10\n");
+$node->restart;
+unlike($node->safe_psql('postgres', 'EXPLAIN CREATE TABLE x AS SELECT * FROM source'), qr/Parallel Insert/, 'not where the log is decoded');
+like($node->safe_psql('postgres', 'EXPLAIN CREATE UNLOGGED TABLE x AS SELECT * FROM source'), qr/Parallel Insert/, 'but where there is no log');
+
 $node->stop;
 command_ok([ 'pg_checksums', '--check', '-D' => $node->data_dir ], 'checksums are right');
 done_testing();

@@ -91,3 +91,14 @@ SELECT to_regclass('failing');
 CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT count(*) + $1 FROM empty';
 CREATE TABLE looked AS SELECT looks(i) AS n FROM source WHERE i > 0;
 SELECT count(*), sum(n) FROM looked;
+
+-- and that catch errors, which a leader that writes cannot
+CREATE FUNCTION forgives(n int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN n + (SELECT count(*) / (n % 5) FROM empty);
+EXCEPTION WHEN division_by_zero THEN
+    RETURN -n;
+END $$;
+CREATE TABLE forgave AS SELECT forgives(i) AS i FROM source WHERE i > 0;
+\echo :ROW_COUNT
+SELECT count(*), sum(i) FROM forgave;

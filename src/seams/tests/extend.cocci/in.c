@@ -1,0 +1,65 @@
+static void
+ExtendBufferedRelShared(Relation rel)
+{
+	if (!(flags & EB_SKIP_EXTENSION_LOCK))
+		LockRelationForExtension(bmr.rel, ExclusiveLock);
+	if (extend_by == 0)
+	{
+		UnlockRelationForExtension(bmr.rel, ExclusiveLock);
+		return;
+	}
+	smgrzeroextend(bmr.smgr, fork, first_block, extend_by, false);
+	UnlockRelationForExtension(bmr.rel, ExclusiveLock);
+}
+
+static void
+ExtendBufferedRelTo(Relation rel)
+{
+	LockRelationForExtension(rel, ExclusiveLock);
+}
+
+void
+mdzeroextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum, int nblocks, bool skipFsync)
+{
+	int ret;
+
+	if (nblocks > 8)
+		ret = FileFallocate(v->mdfd_vfd, seekpos, amount, WAIT_EVENT_DATA_FILE_EXTEND);
+	else
+		ret = FileZero(v->mdfd_vfd, seekpos, amount, WAIT_EVENT_DATA_FILE_EXTEND);
+}
+
+void
+mdtruncate(SMgrRelation reln, ForkNumber forknum)
+{
+	BlockNumber prior;
+
+	if (nblocks > curnblk)
+		return;
+	cut();
+}
+
+void
+mdunlink(RelFileLocatorBackend rlocator, ForkNumber forknum, bool isRedo)
+{
+	mdunlinkfork(rlocator, forknum, isRedo);
+}
+
+void
+ProcessClientReadInterrupt(bool blocked)
+{
+	if (DoingCommandRead)
+	{
+		if (notifyInterruptPending)
+			ProcessNotifyInterrupt(true);
+	}
+}
+
+static bool
+vacuum_rel(Oid relid)
+{
+	if (full)
+		cluster_rel(rel);
+	else
+		table_relation_vacuum(rel, params, bstrategy);
+}

@@ -1,0 +1,74 @@
+static void
+ExtendBufferedRelShared(Relation rel)
+{
+	if (!(flags & EB_SKIP_EXTENSION_LOCK))
+		AioLockForExtension(bmr.rel, fork, extend_by);
+	if (extend_by == 0)
+	{
+		AioUnlockForExtension(bmr.rel);
+		return;
+	}
+	smgrzeroextend(bmr.smgr, fork, first_block, extend_by, false);
+	AioUnlockForExtension(bmr.rel);
+}
+
+static void
+ExtendBufferedRelTo(Relation rel)
+{
+	LockRelationForExtension(rel, ExclusiveLock);
+}
+
+void
+mdzeroextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum, int nblocks, bool skipFsync)
+{
+	int ret;
+
+	if (nblocks > 8)
+		ret = AioFallocate(reln, forknum, curblocknum, v->mdfd_vfd,
+				   seekpos, amount,
+				   WAIT_EVENT_DATA_FILE_EXTEND);
+	else
+		ret = AioFileZero(reln, forknum, curblocknum, v->mdfd_vfd,
+				  seekpos, amount,
+				  WAIT_EVENT_DATA_FILE_EXTEND);
+}
+
+void
+mdtruncate(SMgrRelation reln, ForkNumber forknum)
+{
+	BlockNumber prior;
+
+	AioForgetReserve(&reln->smgr_rlocator.locator, forknum);
+	if (nblocks > curnblk)
+		return;
+	cut();
+}
+
+void
+mdunlink(RelFileLocatorBackend rlocator, ForkNumber forknum, bool isRedo)
+{
+	AioForgetReserve(&rlocator.locator, forknum);
+	mdunlinkfork(rlocator, forknum, isRedo);
+}
+
+void
+ProcessClientReadInterrupt(bool blocked)
+{
+	if (DoingCommandRead)
+	{
+		if (notifyInterruptPending)
+			ProcessNotifyInterrupt(true);
+		AioWhileIdle();
+	}
+}
+
+static bool
+vacuum_rel(Oid relid)
+{
+	if (full)
+		cluster_rel(rel);
+	else {
+		table_relation_vacuum(rel, params, bstrategy);
+		AioTrimAfterVacuum(rel);
+	}
+}

@@ -1,0 +1,65 @@
+ParallelExecutorInfo *
+ExecInitParallelPlan(PlanState *planstate, EState *estate)
+{
+	estimate();
+	AioInitializeParallelDSM(pcxt, planstate);
+	return pei;
+}
+
+void
+ParallelQueryMain(dsm_segment *seg, shm_toc *toc)
+{
+	DestReceiver *receiver;
+
+	receiver = AioParallelReceiver(seg, toc);
+}
+
+void
+ExecParallelFinish(ParallelExecutorInfo *pei)
+{
+	AioWaitForParallelWorkersToFinish(pei->pcxt);
+}
+
+static HeapTuple
+heap_prepare_insert(Relation relation, HeapTuple tup)
+{
+	if (AioForbidsInsert())
+		error();
+	return tup;
+}
+
+void
+heap_delete(Relation relation)
+{
+	if (IsParallelWorker())
+		error();
+}
+
+Datum
+toast_save_datum(Relation rel)
+{
+	Relation toastrel;
+	CommandId mycid = AioInsertCommandId(true);
+	int32 chunk_seq = 0;
+
+	heap_insert(toastrel, mycid);
+	return result;
+}
+
+ObjectAddress
+ExecCreateTableAs(CreateTableAsStmt *stmt)
+{
+	IntoClause *into = stmt->into;
+
+	plan = AioPlanInto(into, query, pstate->p_sourcetext,
+			   CURSOR_OPT_PARALLEL_OK, params);
+	return address;
+}
+
+static uint64
+refresh_matview_datafill(DestReceiver *dest, Query *query)
+{
+	plan = AioPlanMatview(dest, query, queryString,
+			      CURSOR_OPT_PARALLEL_OK, NULL);
+	return processed;
+}
