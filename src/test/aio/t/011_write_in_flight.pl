@@ -1,7 +1,8 @@
 # Copyright (c) 2026, the pgawait authors
 
 # What others may do with a page while it is on its way to disk, and what they
-# must wait for: an I/O worker holds up all writes in the middle.
+# must wait for: an I/O worker holds up all writes in the middle.  It would hold
+# up the allocation of space as well, for which loads would wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,6 +28,7 @@ $node->append_conf(
 	shared_buffers = 1MB
 	io_max_concurrency = 32
 	bgwriter_lru_maxpages = 0
+	aio.extend_ahead = 0
 	autovacuum = off
 	checkpoint_timeout = 1h
 });
