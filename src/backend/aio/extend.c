@@ -479,7 +479,7 @@ leave_all(void)
 {
 	int			nleft = 0;
 
-	/* while somebody waits for space that is being allocated, he has a slot */
+	/* an interrupt in between would leave slots with users that are gone */
 	HOLD_INTERRUPTS();
 	for (int i = 0; i < nremembered; i++)
 	{
@@ -762,6 +762,7 @@ AioLockForExtension(Relation rel, ForkNumber forknum, uint32 nblocks)
 	extending = one;
 }
 
+/* The fork has been extended, or not: release that lock. */
 void
 AioUnlockForExtension(Relation rel)
 {

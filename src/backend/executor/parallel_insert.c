@@ -220,18 +220,14 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 		standard_ExecutorRun;
 	LeaderInsert *outer = leader;
 	LeaderInsert mine = {.query = query};
-
 	bool		inserts = unlikely(query->dest->mydest == DestIntoRel ||
 								   query->dest->mydest == DestTransientRel) &&
 		count == 0 && AioInsertsInParallel(query->plannedstmt);
 
-	if (!inserts)
+	if (!inserts && likely(outer == NULL))
 	{
-		if (likely(outer == NULL))
-		{
-			run(query, direction, count);
-			return;
-		}
+		run(query, direction, count);
+		return;
 	}
 
 	PG_TRY();
