@@ -15,10 +15,12 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/commit.h"
 #include "aio/extend.h"
 #include "aio/index_insert.h"
 #include "aio/parallel_insert.h"
 #include "aio/seams.h"
+#include "aio/wal.h"
 #include "aio/write.h"
 #include "internal.h"
 #include "utils/guc.h"
@@ -90,6 +92,33 @@ AioInitialize(void)
 							GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("aio.pipelined_commits",
+							 "A transaction begins while the commit before it is still being flushed, if the client has sent it already.",
+							 "Replies to commits are sent when they are on disk, as always.",
+							 &aio_pipelined_commits,
+							 false,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("aio.wal_syncs",
+							"Number of syncs of WAL that sessions may have in flight at the same time.",
+							"More than one only while they take long.",
+							&aio_wal_syncs,
+							2, 1, AIO_WAL_SYNCS_LIMIT,
+							PGC_SIGHUP,
+							0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("aio.wal_write_ahead",
+							"Amount of WAL after which it is written without waiting for it.",
+							"An eighth of \"wal_buffers\" is a limit, too.  0 writes WAL when it is needed.",
+							&aio_wal_write_ahead,
+							256, 0, 16 * 1024,
+							PGC_SIGHUP,
+							GUC_UNIT_KB,
+							NULL, AioAssignWalWriteAhead, NULL);
+
 	DefineCustomIntVariable("aio.write_behind",
 							"Writes of dirty pages that one process may have in flight.",
 							"0 waits for each write.  Three eighths of \"io_max_concurrency\" are a limit, too.",
@@ -130,6 +159,7 @@ AioInitialize(void)
 
 	AioWriteInitialize();
 	AioExtendInitialize();
+	AioWalInitialize();
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();
 	AioParallelInsertInitialize();

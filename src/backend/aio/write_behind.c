@@ -399,11 +399,12 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 		case AIO_WRITE_NOT_NOW:
 			return true;
 		case AIO_WRITE_WAL_FIRST:
-			/* have the WAL writer see to it */
+			/* have the WAL writer see to it; the LSN may be corrupted */
 			if (strategy == NULL && passed_over++ < PASSED_OVER_MAX)
 			{
 				if (!RecoveryInProgress())
-					XLogSetAsyncXactLSN(BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf)));
+					XLogSetAsyncXactLSN(Min(BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf)),
+											GetXLogInsertRecPtr()));
 				return true;
 			}
 			passed_over = 0;

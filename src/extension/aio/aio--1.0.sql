@@ -54,6 +54,15 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION aio_session_space() IS
 'statistics of space that was allocated before this session needed it to extend files';
 
+CREATE FUNCTION aio_session_wal(
+    OUT writes_started bigint,
+    OUT commits_held bigint)
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION aio_session_wal() IS
+'statistics of WAL that this session has written, and of commits, without waiting for them';
+
 CREATE FUNCTION aio_session_stats_reset()
 RETURNS void
 AS 'MODULE_PATHNAME'

@@ -23,7 +23,22 @@ PG_FUNCTION_INFO_V1(aio_session_stats);
 PG_FUNCTION_INFO_V1(aio_session_blocked);
 PG_FUNCTION_INFO_V1(aio_session_batches);
 PG_FUNCTION_INFO_V1(aio_session_space);
+PG_FUNCTION_INFO_V1(aio_session_wal);
 PG_FUNCTION_INFO_V1(aio_session_stats_reset);
+
+/* A function's row, of counters that are not null. */
+static Datum
+row_of(FunctionCallInfo fcinfo, Datum *values, int nvalues)
+{
+	bool	   *nulls = palloc0_array(bool, nvalues);
+	TupleDesc	tupdesc;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	Assert(tupdesc->natts == nvalues);
+
+	return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
+}
 
 /*
  * The session's counters, as one row.
@@ -98,7 +113,6 @@ Datum
 aio_session_batches(PG_FUNCTION_ARGS)
 {
 	const AioSessionStats *stats = &aio_session_stats_data;
-	TupleDesc	tupdesc;
 	Datum		values[] = {
 		Int64GetDatum(stats->entries_gathered),
 		Int64GetDatum(stats->batches),
@@ -106,13 +120,8 @@ aio_session_batches(PG_FUNCTION_ARGS)
 		Int64GetDatum(stats->batches_looked_at),
 		Int64GetDatum(stats->leaf_visits),
 	};
-	bool		nulls[lengthof(values)] = {0};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	Assert(tupdesc->natts == lengthof(values));
-
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+	PG_RETURN_DATUM(row_of(fcinfo, values, lengthof(values)));
 }
 
 /*
@@ -122,19 +131,28 @@ Datum
 aio_session_space(PG_FUNCTION_ARGS)
 {
 	const AioSessionStats *stats = &aio_session_stats_data;
-	TupleDesc	tupdesc;
 	Datum		values[] = {
 		Int64GetDatum(stats->space_hits),
 		Int64GetDatum(stats->space_waits),
 		Int64GetDatum(stats->space_requests),
 	};
-	bool		nulls[lengthof(values)] = {0};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	Assert(tupdesc->natts == lengthof(values));
+	PG_RETURN_DATUM(row_of(fcinfo, values, lengthof(values)));
+}
 
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+/*
+ * WAL that was written without waiting, and commits.
+ */
+Datum
+aio_session_wal(PG_FUNCTION_ARGS)
+{
+	const AioSessionStats *stats = &aio_session_stats_data;
+	Datum		values[] = {
+		Int64GetDatum(stats->wal_writes),
+		Int64GetDatum(stats->commits_held),
+	};
+
+	PG_RETURN_DATUM(row_of(fcinfo, values, lengthof(values)));
 }
 
 /*

@@ -16,10 +16,12 @@
 
 #include "aio/backlog.h"
 #include "aio/btree_leaf.h"
+#include "aio/commit.h"
 #include "aio/extend.h"
 #include "aio/index_insert.h"
 #include "aio/parallel_insert.h"
 #include "aio/task.h"
+#include "aio/wal.h"
 #include "aio/write.h"
 #include "storage/bufmgr.h"
 #include "storage/lock.h"

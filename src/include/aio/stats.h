@@ -43,6 +43,10 @@ typedef struct AioSessionStats
 	uint64		space_waits;	/* that waited for it */
 	uint64		space_requests;
 
+	/* WAL */
+	uint64		wal_writes;		/* started without waiting for them */
+	uint64		commits_held;	/* whose replies waited, while we did not */
+
 	/* integral of reads_in_flight over time, in read-microseconds */
 	double		reads_in_flight_us;
 	/* time during which at least one task was suspended, in microseconds */

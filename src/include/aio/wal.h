@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * wal.h
+ *	  Writing and flushing WAL without waiting.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_WAL_H
+#define AIO_WAL_H
+
+#include "access/xlogdefs.h"
+#include "storage/aio.h"
+
+/* aio.wal_write_ahead, in kB; 0 is never */
+extern PGDLLIMPORT int aio_wal_write_ahead;
+
+/* aio.wal_syncs */
+extern PGDLLIMPORT int aio_wal_syncs;
+
+/* upper limit of aio.wal_syncs */
+#define AIO_WAL_SYNCS_LIMIT		8
+
+/* position at which this process should look whether there is WAL to write */
+extern PGDLLIMPORT XLogRecPtr aio_wal_kick_at;
+
+extern const PgAioTargetInfo aio_wal_target_info;
+extern const PgAioHandleCallbacks aio_wal_cb;
+
+extern void AioWalInitialize(void);
+extern void AioAssignWalWriteAhead(int newval, void *extra);
+extern void AioKickWal(XLogRecPtr inserted);
+extern bool AioFlushWal(XLogRecPtr upto, TimeLineID tli);
+extern bool AioMakeRoomInWal(XLogRecPtr upto, TimeLineID tli);
+extern bool AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush,
+									TimeLineID tli);
+extern bool AioWalWriterCycle(void);
+
+/* XLogInsertRecord(): a record has been inserted that ends here */
+static inline void
+AioWalRecordInserted(XLogRecPtr end)
+{
+	if (unlikely(end >= aio_wal_kick_at))
+		AioKickWal(end);
+}
+
+#endif							/* AIO_WAL_H */

@@ -1,0 +1,78 @@
+// A commit need not be on disk before the next transaction begins, only before the client hears of it.
+//
+// What: RecordTransactionCommit() asks whether the reply can wait; nothing is sent while it has to; replies are kept while
+//   there is more to read, and sent before waiting for the client, or when time is up.
+// Without it: a connection commits no faster than the disk syncs.
+// Could disappear: if upstream had pipelined commits.
+//
+// target: src/backend/access/transam/xact.c AioHoldCommit+1 XactLastRecEnd+1
+// target: src/backend/libpq/be-secure.c AioMaySend+1 AioBeforeClientWait+1 if+1 return+1
+// target: src/backend/tcop/dest.c AioFlushReplies+1 pq_flush-1
+// target: src/backend/tcop/postgres.c AioInterrupts+1 AioForbidReplies+1
+
+@commit@
+symbol synchronous_commit, SYNCHRONOUS_COMMIT_OFF, XactLastRecEnd;
+@@
+  RecordTransactionCommit(...)
+  {
+  <+...
+- synchronous_commit > SYNCHRONOUS_COMMIT_OFF
++ synchronous_commit > SYNCHRONOUS_COMMIT_OFF && !AioHoldCommit(XactLastRecEnd)
+  ...+>
+  }
+
+@send@
+symbol false;
+@@
+  secure_write(...)
+  {
+  <+...
++ if (!AioMaySend())
++ return -1;
+  ProcessClientWriteInterrupt(false);
+  retry:
+  ...+>
+  }
+
+@receive@
+symbol FeBeWaitSet;
+@@
+  secure_read(...)
+  {
+  <+...
++ AioBeforeClientWait();
+  ModifyWaitEvent(FeBeWaitSet, ...);
+  ...+>
+  }
+
+@ready@
+@@
+  ReadyForQuery(...)
+  {
+  <+...
+- pq_flush();
++ AioFlushReplies();
+  ...+>
+  }
+
+@dying@
+symbol BlockSig, SIGQUIT;
+@@
+  quickdie(...)
+  {
++ AioForbidReplies();
+  sigaddset(&BlockSig, SIGQUIT);
+  ...
+  }
+
+@interrupts@
+symbol ParallelMessagePending;
+statement S;
+@@
+  ProcessInterrupts(...)
+  {
+  <+...
++ AioInterrupts();
+  if (ParallelMessagePending) S
+  ...+>
+  }

@@ -1,0 +1,71 @@
+// WAL is written and synced by several at a time.
+//
+// What: the callers of XLogWrite() ask us first; XLogInsertRecord() tells how far WAL has been inserted; the WAL writer's
+//   cycle is ours.
+// Without it: one write or one sync is in flight in the whole server, and whoever fills the WAL buffers waits for it.
+// Could disappear: when upstream writes WAL through its AIO.
+//
+// target: src/backend/access/transam/xlog.c AioWalRecordInserted+1 AioMakeRoomInWal+1 AioFlushWal+1 AioWriteWalInBackground+1 if+3
+// target: src/backend/postmaster/walwriter.c AioWalWriterCycle+1 XLogBackgroundFlush-1
+
+@inserted@
+symbol class, WALINSERT_SPECIAL_SWITCH, EndPos;
+statement S;
+@@
+  XLogInsertRecord(...)
+  {
+  <+...
+  MarkSubxactTopXidLogged();
+  ...
++ AioWalRecordInserted(EndPos);
+  if (class == WALINSERT_SPECIAL_SWITCH) S
+  ...+>
+  }
+
+@room@
+symbol WriteRqst, tli, false, WALWriteLock, OldPageRqstPtr;
+@@
+  AdvanceXLInsertBuffer(...)
+  {
+  <+...
++ if (!AioMakeRoomInWal(OldPageRqstPtr, tli))
++ {
+  XLogWrite(WriteRqst, tli, false);
+  LWLockRelease(WALWriteLock);
++ }
+  ...+>
+  }
+
+@flush@
+symbol record, insertTLI;
+statement S;
+@@
+  XLogFlush(...)
+  {
+  <+...
++ if (!AioFlushWal(record, insertTLI))
+  for (;;) S
+  ...+>
+  }
+
+@background@
+symbol WriteRqst, insertTLI, flexible, Write, Flush;
+@@
+  XLogBackgroundFlush(...)
+  {
+  <+...
++ if (!AioWriteWalInBackground(WriteRqst.Write, WriteRqst.Flush, insertTLI))
+  XLogWrite(WriteRqst, insertTLI, flexible);
+  ...+>
+  }
+
+@cycle@
+@@
+  WalWriterMain(...)
+  {
+  <+...
+- XLogBackgroundFlush
++ AioWalWriterCycle
+  ()
+  ...+>
+  }
