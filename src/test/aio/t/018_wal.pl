@@ -1,0 +1,135 @@
+
+# Copyright (c) 2026, the pgawait authors
+
+# WAL that several write and sync at a time: the records are those that
+# upstream writes, each segment is archived when it is complete, whatever
+# wal_sync_method says and however it changes meanwhile.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use AioLoad;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my %methods = io_methods();
+my @usable = grep { !$methods{$_} } sort keys %methods;
+
+# What does one session write, that does the same under each method?
+my $origin = PostgreSQL::Test::Cluster->new('origin');
+$origin->init(allows_streaming => 1, extra => [ '--wal-segsize' => 1 ]);
+$origin->append_conf(
+	'postgresql.conf', q{
+	autovacuum = off
+	bgwriter_lru_maxpages = 0
+	checkpoint_timeout = 1h
+	max_wal_size = 1GB
+	wal_buffers = 64kB
+	full_page_writes = off
+	log_statement = none
+});
+$origin->start;
+$origin->backup('same');
+my %records;
+foreach my $method ('sync', @usable)
+{
+	my $node = PostgreSQL::Test::Cluster->new("same_$method");
+	$node->init_from_backup($origin, 'same');
+	$node->append_conf('postgresql.conf', "io_method = $method\naio.extend_ahead = 0\naio.write_behind = 0");
+	$node->start;
+	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	my $start = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
+	$node->safe_psql(
+		'postgres', q{
+		CREATE TABLE t (a int, b text);
+		INSERT INTO t SELECT i, repeat('x', i % 300) FROM generate_series(1, 30000) i;
+		BEGIN;
+		DELETE FROM t WHERE a % 7 = 0;
+		SAVEPOINT s;
+		UPDATE t SET b = b || 'y' WHERE a % 5 = 0;
+		ROLLBACK TO s;
+		COMMIT;
+		SELECT pg_logical_emit_message(false, 'long', repeat('z', 3000000));
+		SELECT pg_switch_wal();
+		CREATE INDEX ON t (a);
+		INSERT INTO t SELECT i, 'more' FROM generate_series(1, 20000) i;
+		TRUNCATE t;
+	});
+	my $end = $node->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+	my $begun = $node->safe_psql('postgres', q{SELECT sum(write_bytes) > 6000000 FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'});
+	is($begun, 't', "$method: WAL that is written is counted");
+
+	# everything is on disk, without the help of a shutdown
+	$node->stop('immediate');
+	my $dump = run_command_output('pg_waldump', '--path' => $node->data_dir . '/pg_wal', '--start' => $start, '--end' => $end);
+	# what other processes log now and then is not compared
+	$records{$method} = join "\n", map { s/\d{4}-\d\d-\d\d [^;]*//r =~ s/, prev [0-9A-F\/]+//r }
+	  grep { !/rmgr: (Standby|XLOG .*(RUNNING|CHECKPOINT))/ } split /\n/, $dump;
+	cmp_ok(length $dump, '>', 1_000_000, "$method: there are records");
+}
+is($records{$_} eq $records{sync}, 1, "$_: the same records as with sync") foreach @usable;
+
+sub run_command_output
+{
+	my ($stdout, $stderr) = run_command([@_]);
+	is($stderr, '', "$_[0] says nothing else");
+	return $stdout;
+}
+
+# Each wal_sync_method, changed under load; small buffers and small segments.
+foreach my $method (@usable)
+{
+	my $node = PostgreSQL::Test::Cluster->new("load_$method");
+	$node->init(has_archiving => 1, allows_streaming => 1, extra => [ '--wal-segsize' => 1 ]);
+	$node->append_conf(
+		'postgresql.conf', qq{
+		io_method = $method
+		fsync = on
+		wal_buffers = 128kB
+		aio.wal_syncs = 4
+		io_max_concurrency = 32
+		max_connections = 20
+		shared_buffers = 8MB
+		max_wal_size = 32MB
+		autovacuum = off
+		wal_writer_delay = 10ms
+	});
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE TABLE acknowledged (client int, n int); CREATE TABLE bulk (a int, b text)');
+	my @scripts = map { "$PostgreSQL::Test::Utils::tmp_check/${method}_$_.sql" } qw(small bulk);
+	append_to_file($scripts[0], "INSERT INTO acknowledged VALUES (:client_id, 1);\n");
+	append_to_file($scripts[1], "INSERT INTO bulk SELECT i, repeat('b', 300) FROM generate_series(1, 1000) i;\n");
+	foreach my $sync (qw(fdatasync open_datasync fsync open_sync fdatasync))
+	{
+		my $load = IPC::Run::start(
+			[ 'pgbench', '--no-vacuum', '--client' => 6, '--jobs' => 1, '--transactions' => 60,
+			  '--file' => "$scripts[0]\@3", '--file' => "$scripts[1]\@1",
+			  '--host' => $node->host, '--port' => $node->port, 'postgres' ],
+			'>', \my $out, '2>', \my $err);
+		$node->append_conf('postgresql.conf', "wal_sync_method = $sync");
+		$node->reload;
+		ok($load->finish, "$method: load while wal_sync_method becomes $sync");
+	}
+
+	# nothing but what was acknowledged, after a crash
+	my $expected = $node->safe_psql('postgres', 'SELECT count(*), (SELECT count(*) FROM bulk) FROM acknowledged');
+	my $last = $node->safe_psql('postgres', 'SELECT pg_walfile_name(pg_switch_wal())');
+	$node->poll_query_until('postgres', "SELECT last_archived_wal >= '$last' FROM pg_stat_archiver")
+	  or die 'timed out waiting for the archive';
+	$node->stop('immediate');
+	$node->start;
+	is($node->safe_psql('postgres', 'SELECT count(*), (SELECT count(*) FROM bulk) FROM acknowledged'),
+		$expected, "$method: all is there after a crash");
+
+	# the archive is complete: a copy of the beginning reaches the end with it
+	my @archived = sort grep { /^[0-9A-F]{24}$/ } slurp_dir($node->archive_dir);
+	my $gaps = grep { hex(substr($archived[ $_ + 1 ], 8, 8)) * 4096 + hex(substr($archived[ $_ + 1 ], 16)) - hex(substr($archived[$_], 8, 8)) * 4096 - hex(substr($archived[$_], 16)) != 1 } 0 .. $#archived - 1;
+	is($gaps, 0, "$method: no segment is missing in the archive");
+	my $dump = run_command_output('pg_waldump', '--quiet', '--path' => $node->archive_dir, $archived[0], $archived[-1]);
+	is($dump, '', "$method: what is archived is valid");
+}
+done_testing();

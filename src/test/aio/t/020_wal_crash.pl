@@ -1,0 +1,140 @@
+
+# Copyright (c) 2026, the pgawait authors
+
+# The server dies while WAL is written and not synced, or while writes in flight
+# have been completed in another order than they were started in.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use AioLoad;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+if (($ENV{enable_injection_points} // '') ne 'yes')
+{
+	plan skip_all => 'server is built without injection points';
+}
+my %methods = io_methods();
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf(
+	'postgresql.conf', q{
+	io_method = worker
+	autovacuum = off
+	bgwriter_lru_maxpages = 0
+	checkpoint_timeout = 1h
+	wal_writer_delay = 10s
+	wal_writer_flush_after = 1GB
+	aio.extend_ahead = 0
+	aio.write_behind = 0
+	shared_buffers = 128MB
+	wal_buffers = 4MB
+});
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION injection_points; CREATE EXTENSION aio; CREATE TABLE t (a int, b text)');
+
+sub wait_until
+{
+	my ($control, $query) = @_;
+
+	foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return if $control->query_safe($query) eq 't';
+		usleep(100_000);
+	}
+	die "still false: $query";
+}
+
+# A session that will stop at a point, in a critical section.  A process must
+# have waited at some point before it may do so there.
+sub stops_at
+{
+	my ($control, $point) = @_;
+	my $session = $node->background_psql('postgres');
+
+	$control->query_safe(q{SELECT injection_points_attach('warm', 'wait')});
+	$session->query_until(qr/begun/, "\\echo begun\nSELECT injection_points_run('warm');\n");
+	wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'warm'});
+	$control->query_safe(q{SELECT injection_points_detach('warm'); SELECT injection_points_wakeup('warm')});
+	$session->query_safe("SELECT injection_points_set_local(), injection_points_attach('$point', 'wait'), injection_points_load('$point')");
+	return $session;
+}
+
+sub crash
+{
+	my (@sessions) = @_;
+
+	$_->{run}->pump_nb foreach @sessions;
+	$node->stop('immediate');
+	$_->{run}->finish foreach @sessions;
+	$node->start;
+}
+
+# A commit is written and not synced; another one waits for it, and both go on.
+my $control = $node->background_psql('postgres');
+my $stopped = stops_at($control, 'aio-wal-written');
+my $second = $node->background_psql('postgres');
+$stopped->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (1, 'first');\n");
+wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-wal-written'});
+$second->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (2, 'second');\n");
+wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'AioWalSync'});
+# only if syncs take long is it worth while to have more than one
+$control->query_safe(q{SELECT pg_sleep(0.2)});
+$control->query_safe(q{SELECT injection_points_wakeup('aio-wal-written')});
+is($second->query_safe('SELECT count(*) FROM t'), 2, 'both commits are done when the first is synced');
+
+# The same; but as the last sync took long, the other one writes and syncs, too.
+# It does not overtake the first.
+$second->quit;
+$control->query_safe(q{TRUNCATE t});
+$control->query_safe(q{SELECT injection_points_detach('aio-wal-written')});
+$stopped->query_safe(q{SELECT injection_points_set_local(), injection_points_attach('aio-wal-written', 'wait'), injection_points_load('aio-wal-written')});
+my $flushed = $control->query_safe('SELECT pg_current_wal_flush_lsn()');
+$stopped->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (1, 'not acknowledged');\n");
+wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-wal-written'});
+is($control->query_safe("SELECT pg_current_wal_lsn() > '$flushed', pg_current_wal_flush_lsn() = '$flushed'"),
+	't|t', 'a commit is written, and not flushed');
+is($control->query_safe('SELECT count(*) FROM t'), 0, 'nobody sees it');
+my $written = $control->query_safe('SELECT pg_current_wal_lsn()');
+$second = $node->background_psql('postgres');
+$second->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (2, 'neither');\n");
+wait_until($control, "SELECT pg_current_wal_lsn() > '$written'");
+wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'AioWalSync'});
+is($control->query_safe("SELECT pg_current_wal_flush_lsn() = '$flushed'"), 't', 'a later one does not overtake it');
+crash($control, $stopped, $second);
+is($node->safe_psql('postgres', 'SELECT count(*) <= 2 FROM t'), 't', 'after a crash, there is nothing else');
+$node->safe_psql('postgres', 'TRUNCATE t');
+
+# An I/O worker dawdles over a write; later ones are complete.  Nothing is
+# written, then, beyond the first.
+$node->append_conf('postgresql.conf', 'io_workers = 2');
+$node->reload;
+$control = $node->background_psql('postgres');
+my $loader = $node->background_psql('postgres');
+wait_until($control, q{SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'io worker'});
+$loader->query_safe(q{BEGIN; INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 1000) i});
+$control->query_safe(q{SELECT injection_points_attach('aio-worker-after-reopen', 'wait')});
+$loader->query_until(qr/begun/, "\\echo begun\nINSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 300) i;\n");
+wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-worker-after-reopen'});
+$control->query_safe(q{SELECT injection_points_detach('aio-worker-after-reopen')});
+$written = $control->query_safe('SELECT pg_current_wal_lsn()');
+$loader->query_safe(q{SELECT 1});
+$loader->query_safe(q{INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 600) i});
+cmp_ok($loader->query_safe('SELECT writes_started FROM aio_session_wal()'), '>=', 4, 'several writes have been started');
+wait_until($control, q{SELECT count(*) = 1 FROM pg_aios WHERE target = 'wal' AND state = 'SUBMITTED'});
+is($control->query_safe('SELECT pg_current_wal_lsn()'), $written, 'the first of several writes is not complete, so nothing is written');
+$loader->query_until(qr/begun/, "\\echo begun\nCOMMIT;\n");
+$control->query_safe(q{SELECT injection_points_wakeup('aio-worker-after-reopen')});
+is($loader->query_safe('SELECT count(*) FROM t'), 1900, 'a commit waits for it');
+cmp_ok($control->query_safe("SELECT pg_current_wal_flush_lsn() - '$written'"), '>', 700_000, 'all of it is flushed');
+crash($control, $loader);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 1900, 'and there after a crash');
+$node->stop;
+done_testing();
