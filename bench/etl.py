@@ -49,29 +49,13 @@ def run(bench):
     try:
         for disk in args.disk or DISKS:
             files = input_files(bench, args.rows if disk == "plain" else args.slow_rows)
-            with (slow_disk(bench) if disk == "slow" else contextlib.nullcontext()):
+            with (harness.slow_disk(bench) if disk == "slow" else contextlib.nullcontext()):
                 found = measure(bench, base, disk, files)
             runs += found[0]
             locks += found[1]
     finally:
         pglib.remove(base)
     show(bench, runs, locks)
-
-
-@contextlib.contextmanager
-def slow_disk(bench):
-    """Data directories are on the slow disk meanwhile."""
-    work = bench.work
-    mount = work / "slow"
-    tool = pglib.REPO / "tools" / "slow-disk"
-    pglib.run([tool, "mount", mount, bench.args.delay])
-    try:
-        bench.work = mount
-        yield
-    finally:
-        bench.work = work
-        pglib.run([tool, "umount", mount])
-        pglib.remove(mount.with_name("slow.files"))
 
 
 def input_files(bench, rows):

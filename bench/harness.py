@@ -126,3 +126,19 @@ def numbers(text):
     if not values or min(values) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 100,1000")
     return values
+
+
+@contextlib.contextmanager
+def slow_disk(bench):
+    """Data directories are on the slow disk meanwhile."""
+    work = bench.work
+    mount = work / "slow"
+    tool = pglib.REPO / "tools" / "slow-disk"
+    pglib.run([tool, "mount", mount, bench.args.delay])
+    try:
+        bench.work = mount
+        yield
+    finally:
+        bench.work = work
+        pglib.run([tool, "umount", mount])
+        pglib.remove(mount.with_name("slow.files"))

@@ -635,7 +635,7 @@ wait_for_sync(XLogRecPtr upto)
 	/* who has it may have gone because the postmaster has */
 	if (LWLockWaitForVar(&sync->lock, &sync->number, number, &ignored) &&
 		!PostmasterIsAlive())
-		proc_exit(1);
+		AioExitWithoutPostmaster();
 	return true;
 }
 

@@ -132,7 +132,7 @@ AioWalCloseFilesBefore(XLogSegNo segno)
 	}
 }
 
-static pg_noreturn void
+pg_noreturn static void
 panic_write(XLogSegNo segno, TimeLineID tli, uint32 offset, Size nbytes,
 			int error)
 {

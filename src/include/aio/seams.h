@@ -40,6 +40,7 @@ extern void AioSubmitBatch(void);
 extern void AioQuiesce(void);
 extern void AioRetireAmCache(Relation rel);
 extern char *AioUringSetupHint(int err, char *hint);
+pg_noreturn extern void AioExitWithoutPostmaster(void);
 
 /* AsyncReadBuffers(): how to read pages that are not in memory */
 static inline int

@@ -1,7 +1,8 @@
 
 # Copyright (c) 2026, the pgawait authors
 
-# All processes of the server are killed under load, again and again.  The
+# All processes of the server are killed under load, or its postmaster, again
+# and again.  The
 # clients know which commits have been acknowledged: those are there, each
 # client's in order and without gaps, and nothing that nobody has sent.
 #
@@ -103,9 +104,11 @@ foreach my $round (1 .. $rounds)
 	} ([ 'single', 4 ], [ 'piped', 2 ], [ 'bulk', 1 ]);
 	usleep(100_000 + int rand 400_000);
 
-	# all at once, as far as that can be done
+	# all at once, as far as that can be done; or the others are left to find
+	# out that the postmaster has gone
 	my $postmaster = $node->{_pid};
 	my @children = split /\s+/, `ps -o pid= --ppid $postmaster` =~ s/^\s+//r;
+	@children = () if rand() < 0.3;
 	kill 'KILL', $postmaster, @children;
 	$node->{_pid} = undef;
 	$_->finish foreach @loads;
