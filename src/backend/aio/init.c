@@ -105,7 +105,7 @@ AioInitialize(void)
 							"Number of syncs of WAL that sessions may have in flight at the same time.",
 							"More than one only while they take long.",
 							&aio_wal_syncs,
-							2, 1, AIO_WAL_SYNCS_LIMIT,
+							1, 1, AIO_WAL_SYNCS_LIMIT,
 							PGC_SIGHUP,
 							0,
 							NULL, NULL, NULL);

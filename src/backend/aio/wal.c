@@ -56,7 +56,7 @@
 int			aio_wal_write_ahead = 256;
 
 /* aio.wal_syncs */
-int			aio_wal_syncs = 2;
+int			aio_wal_syncs = 1;
 
 XLogRecPtr	aio_wal_kick_at = InvalidXLogRecPtr;
 
@@ -77,12 +77,18 @@ StaticAssertDecl(AIO_WAL_SYNCS_LIMIT < NSYNCS, "the WAL writer can always sync")
 /* how often to look who has arrived, in microseconds */
 #define COMPANY_INTERVAL	50
 
+/* the logarithm of the syncs without waiting after many waits in vain */
+#define DISAPPOINTED_MAX	6
+
 /* for an average that follows its values slowly */
 #define EXPECTED_SCALE	4
 
 /* a write is at most this part of the WAL buffers, and this long */
 #define WRITE_FRACTION	8
 #define WRITE_MAX		(1024 * 1024)
+
+/* a flush is not waited for if so much of the WAL buffers is to be written */
+#define FLUSH_FRACTION	4
 
 typedef struct WalWrite
 {
@@ -124,6 +130,8 @@ typedef struct WalPipeline
 	pg_atomic_uint32 sync_time; /* of recent syncs, microseconds */
 	pg_atomic_uint32 arrived;	/* who want a sync, since the last one began */
 	pg_atomic_uint32 expected;	/* to arrive, times EXPECTED_SCALE */
+	int			disappointed;	/* waits for them in vain, in a row */
+	int			wait_after;		/* syncs before the next wait */
 	pg_atomic_flag kicking;		/* some process is in AioKickWal() */
 } WalPipeline;
 
@@ -537,8 +545,17 @@ AioKickWal(XLogRecPtr inserted)
 	started = pg_atomic_read_u64(&pipeline->started);
 	size = write_size();
 	aio_wal_kick_at = Max(started + size, next_page);
-	if (upto < started + size || started == InvalidXLogRecPtr ||
-		!pg_atomic_test_set_flag(&pipeline->kicking))
+	if (upto < started + size || started == InvalidXLogRecPtr)
+		return;
+
+	/*
+	 * If somebody is about to flush, WAL is about to be written, and a write
+	 * of ours would only come before.
+	 */
+	if (pg_atomic_read_u32(&pipeline->arrived) > 0 &&
+		upto - started < AioWalBufferPages() / FLUSH_FRACTION * (Size) XLOG_BLCKSZ)
+		return;
+	if (!pg_atomic_test_set_flag(&pipeline->kicking))
 		return;
 
 	START_CRIT_SECTION();
@@ -757,9 +774,11 @@ wait_for_company(XLogRecPtr inserted)
 	uint32		arrived;
 
 	if (time >= LONG_SYNC && enableFsync &&
-		pg_atomic_read_u32(&pipeline->arrived) < expected / EXPECTED_SCALE)
+		pg_atomic_read_u32(&pipeline->arrived) < expected / EXPECTED_SCALE &&
+		--pipeline->wait_after < 0)
 	{
 		Size		most = AioWalBufferPages() / 2 * (Size) XLOG_BLCKSZ;
+		bool		complete;
 		instr_time	start;
 		instr_time	now;
 
@@ -769,9 +788,15 @@ wait_for_company(XLogRecPtr inserted)
 			pg_usleep(COMPANY_INTERVAL);
 			INSTR_TIME_SET_CURRENT(now);
 			INSTR_TIME_SUBTRACT(now, start);
-		} while (pg_atomic_read_u32(&pipeline->arrived) < expected / EXPECTED_SCALE &&
+			complete = pg_atomic_read_u32(&pipeline->arrived) >= expected / EXPECTED_SCALE;
+		} while (!complete &&
 				 INSTR_TIME_GET_MICROSEC(now) < time / 2 &&
 				 AioWalRequest() - pg_atomic_read_u64(&pipeline->started) < most);
+
+		/* whose transactions take longer is not worth waiting for */
+		pipeline->disappointed = complete ? 0 :
+			Min(pipeline->disappointed + 1, DISAPPOINTED_MAX);
+		pipeline->wait_after = complete ? 0 : 1 << pipeline->disappointed;
 		inserted = AioWalWaitForInsertions(inserted);
 	}
 

@@ -36,6 +36,7 @@ $node->append_conf(
 	aio.write_behind = 0
 	shared_buffers = 128MB
 	wal_buffers = 4MB
+	aio.wal_syncs = 4
 });
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION injection_points; CREATE EXTENSION aio; CREATE TABLE t (a int, b text)');
