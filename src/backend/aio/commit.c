@@ -62,7 +62,7 @@ volatile sig_atomic_t aio_replies_due = false;
 static TimeoutId hold_timeout = MAX_TIMEOUTS;
 
 /* the process is about to die, in a state in which it must not wait */
-static bool dying = false;
+static volatile sig_atomic_t dying = false;
 
 static emit_log_hook_type prev_emit_log_hook = NULL;
 

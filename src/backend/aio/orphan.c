@@ -24,6 +24,7 @@
 #include "aio/seams.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "storage/pmsignal.h"
 #include "storage/proc.h"
 
 /*
@@ -37,6 +38,9 @@ AioExitWithoutPostmaster(void)
 	if (CritSectionCount == 0)
 		proc_exit(1);
 
+	/* others may be doing the same, and all of them have to finish it */
+	pqsignal(SIGQUIT, SIG_IGN);
+	SetQuitSignalReason(PMQUIT_FOR_CRASH);
 	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
 	{
 		int			pid = *(volatile int *) &ProcGlobal->allProcs[i].pid;

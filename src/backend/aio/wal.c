@@ -128,6 +128,7 @@ typedef struct WalPipeline
 
 	pg_atomic_uint64 segment;	/* that should exist soon */
 	pg_atomic_uint32 sync_time; /* of recent syncs, microseconds */
+	pg_atomic_uint32 flushing;	/* processes in AioFlushWal() */
 	pg_atomic_uint32 arrived;	/* who want a sync, since the last one began */
 	pg_atomic_uint32 expected;	/* to arrive, times EXPECTED_SCALE */
 	int			disappointed;	/* waits for them in vain, in a row */
@@ -177,6 +178,7 @@ init_shmem(void)
 		pg_atomic_init_u64(&pipeline->finished, 0);
 		pg_atomic_init_u64(&pipeline->segment, 0);
 		pg_atomic_init_u32(&pipeline->sync_time, 0);
+		pg_atomic_init_u32(&pipeline->flushing, 0);
 		pg_atomic_init_u32(&pipeline->arrived, 0);
 		pg_atomic_init_u32(&pipeline->expected, 0);
 		pg_atomic_init_flag(&pipeline->kicking);
@@ -552,7 +554,7 @@ AioKickWal(XLogRecPtr inserted)
 	 * If somebody is about to flush, WAL is about to be written, and a write
 	 * of ours would only come before.
 	 */
-	if (pg_atomic_read_u32(&pipeline->arrived) > 0 &&
+	if (pg_atomic_read_u32(&pipeline->flushing) > 0 &&
 		upto - started < AioWalBufferPages() / FLUSH_FRACTION * (Size) XLOG_BLCKSZ)
 		return;
 	if (!pg_atomic_test_set_flag(&pipeline->kicking))
@@ -573,7 +575,7 @@ AioKickWal(XLogRecPtr inserted)
 
 	started = pg_atomic_read_u64(&pipeline->started);
 	aio_wal_kick_at = Max(started + size, next_page);
-	if (started - pg_atomic_read_u64(&pipeline->syncing) >=
+	if (started >= pg_atomic_read_u64(&pipeline->syncing) +
 		(uint64) Max(WalWriterFlushAfter, 1) * XLOG_BLCKSZ)
 		wake_wal_writer();
 }
@@ -649,10 +651,18 @@ wait_for_sync(XLogRecPtr upto)
 	sync = &pipeline->syncs[number % NSYNCS];
 	SpinLockRelease(&pipeline->mutex);
 
-	/* who has it may have gone because the postmaster has */
+	/* who had it may have gone because the postmaster has */
 	if (LWLockWaitForVar(&sync->lock, &sync->number, number, &ignored) &&
 		!PostmasterIsAlive())
-		AioExitWithoutPostmaster();
+	{
+		bool		abandoned;
+
+		SpinLockAcquire(&pipeline->mutex);
+		abandoned = number >= pipeline->first_sync && !sync->done;
+		SpinLockRelease(&pipeline->mutex);
+		if (abandoned)
+			AioExitWithoutPostmaster();
+	}
 	return true;
 }
 
@@ -791,7 +801,7 @@ wait_for_company(XLogRecPtr inserted)
 			complete = pg_atomic_read_u32(&pipeline->arrived) >= expected / EXPECTED_SCALE;
 		} while (!complete &&
 				 INSTR_TIME_GET_MICROSEC(now) < time / 2 &&
-				 AioWalRequest() - pg_atomic_read_u64(&pipeline->started) < most);
+				 AioWalRequest() < pg_atomic_read_u64(&pipeline->started) + most);
 
 		/* whose transactions take longer is not worth waiting for */
 		pipeline->disappointed = complete ? 0 :
@@ -822,6 +832,7 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 		return false;
 
 	pg_atomic_fetch_add_u32(&pipeline->arrived, 1);
+	pg_atomic_fetch_add_u32(&pipeline->flushing, 1);
 	for (;;)
 	{
 		XLogRecPtr	written;
@@ -830,10 +841,7 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 
 		AioWalResult(&written, &flushed);
 		if (upto <= flushed)
-		{
-			finish_segments(tli);
-			return true;
-		}
+			break;
 		if (upto <= pg_atomic_read_u64(&pipeline->syncing) && wait_for_sync(upto))
 			continue;
 
@@ -865,6 +873,9 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 		inserted = wait_for_company(inserted);
 		write_and_sync(inserted, tli);
 	}
+	pg_atomic_fetch_sub_u32(&pipeline->flushing, 1);
+	finish_segments(tli);
+	return true;
 }
 
 /*

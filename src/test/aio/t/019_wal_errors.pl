@@ -49,7 +49,7 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 			system_or_bail('prlimit', "--pid=$limited", '--fsize=' . 300 * 1024 . ':unlimited');
 		}
 		$session->query_until(qr/begun/, "\\echo begun\nSELECT count(pg_logical_emit_message(true, 'large', repeat('m', 10000))) FROM generate_series(1, 1000);\n");
-		$node->wait_for_log(qr/PANIC:  could not write to log file "[0-9A-F]{24}" at offset \d+, length \d+: File too large/, $log);
+		$node->wait_for_log(qr/PANIC:  could not write to (log file "[0-9A-F]{24}" at offset \d+, length \d+|file "pg_wal.xlogtemp.*"): File too large/, $log);
 		$session->{run}->finish;
 		$node->poll_query_until('postgres', 'SELECT true');
 		is($node->safe_psql('postgres', q{SELECT string_agg(kind, ',' ORDER BY kind DESC) FROM t}),
