@@ -24,6 +24,7 @@ $node->append_conf(
 	'postgresql.conf', q{
 	io_method = worker
 	io_workers = 1
+	aio.wal_write_ahead = 0
 	debug_io_direct = data
 	shared_buffers = 1MB
 	io_max_concurrency = 32

@@ -28,6 +28,7 @@ $node->init;
 $node->append_conf(
 	'postgresql.conf', q{
 	io_method = io_uring
+	aio.wal_write_ahead = 0
 	debug_io_direct = data
 	shared_buffers = 2MB
 	io_max_concurrency = 32

@@ -120,9 +120,11 @@ $node->reload;
 $control = $node->background_psql('postgres');
 my $loader = $node->background_psql('postgres');
 wait_until($control, q{SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'io worker'});
-$loader->query_safe(q{BEGIN; INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 1000) i});
+# more than one write, less than two, from where everything is flushed
+$loader->query_safe(q{INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 1000) i});
+$loader->query_safe(q{BEGIN});
 $control->query_safe(q{SELECT injection_points_attach('aio-worker-after-reopen', 'wait')});
-$loader->query_until(qr/begun/, "\\echo begun\nINSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 250) i;\n");
+$loader->query_until(qr/begun/, "\\echo begun\nINSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 300) i;\n");
 wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-worker-after-reopen'});
 $control->query_safe(q{SELECT injection_points_detach('aio-worker-after-reopen')});
 $written = $control->query_safe('SELECT pg_current_wal_lsn()');
@@ -133,9 +135,9 @@ wait_until($control, q{SELECT count(*) = 1 FROM pg_aios WHERE target = 'wal' AND
 is($control->query_safe('SELECT pg_current_wal_lsn()'), $written, 'the first of several writes is not complete, so nothing is written');
 $loader->query_until(qr/begun/, "\\echo begun\nCOMMIT;\n");
 $control->query_safe(q{SELECT injection_points_wakeup('aio-worker-after-reopen')});
-is($loader->query_safe('SELECT count(*) FROM t'), 1850, 'a commit waits for it');
+is($loader->query_safe('SELECT count(*) FROM t'), 1900, 'a commit waits for it');
 cmp_ok($control->query_safe("SELECT pg_current_wal_flush_lsn() - '$written'"), '>', 600_000, 'all of it is flushed');
 crash($control, $loader);
-is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 1850, 'and there after a crash');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 1900, 'and there after a crash');
 $node->stop;
 done_testing();
