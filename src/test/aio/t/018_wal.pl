@@ -63,7 +63,7 @@ foreach my $method ('sync', @usable)
 	ok($node->poll_query_until('postgres', q{SELECT sum(write_bytes) > 6000000 FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'}),
 		"$method: WAL that is written is counted");
 
-	# everything is on disk, without the help of a shutdown
+	# everything is in the files, without the help of a shutdown
 	$node->stop('immediate');
 	my $dump = run_command_output('pg_waldump', '--path' => $node->data_dir . '/pg_wal', '--start' => $start, '--end' => $end);
 	# what other processes log now and then is not compared
@@ -114,6 +114,14 @@ foreach my $method (@usable)
 		$node->reload;
 		ok($load->finish, "$method: load while wal_sync_method becomes $sync");
 	}
+
+	# one session's commits are synced, each of them
+	my $session = $node->background_psql('postgres');
+	my $syncs = q{SELECT fsyncs FROM pg_stat_get_backend_io(pg_backend_pid()) WHERE object = 'wal' AND context = 'normal'};
+	$session->query_safe("INSERT INTO acknowledged VALUES (100, $_)") foreach 1 .. 20;
+	$session->query_safe('SELECT pg_stat_force_next_flush()');
+	cmp_ok($session->query_safe($syncs), '>=', 15, "$method: commits are synced");
+	$session->quit;
 
 	# nothing but what was acknowledged, after a crash
 	my $expected = $node->safe_psql('postgres', 'SELECT count(*), (SELECT count(*) FROM bulk) FROM acknowledged');
