@@ -107,6 +107,17 @@ class Bench:
             for side in SIDES:
                 pglib.remove(self.data(side))
 
+    def touch_memory(self, megabytes):
+        """Have so much free memory present.  A virtual machine may have given it back to its host, and whoever gets it for
+        the page cache pays for the faults: that can be half the time of a load, now on one side and now on the other."""
+        file = self.work / "touched"
+        try:
+            with open(file, "wb") as out:
+                for _ in range(megabytes):
+                    out.write(bytes(1 << 20))
+        finally:
+            file.unlink()
+
     def measure_limits(self, size, seconds):
         self.step(f"measuring the device with fio: {len(device.PATTERNS)} patterns, {seconds} s each")
         self.facts["device_limits"] = device.measure_limits(self.work, size, seconds)
