@@ -10,7 +10,7 @@
  * it has half changed.  One that just ended would keep those locks for ever,
  * and others that wait for them would keep a new postmaster from starting.
  *
- * Tests: src/test/aio/t/022_wal_kill.pl.
+ * Tests: src/test/aio/t/020_wal_crash.pl, src/test/aio/t/022_wal_kill.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *

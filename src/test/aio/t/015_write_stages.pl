@@ -14,7 +14,6 @@ use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 if (($ENV{enable_injection_points} // '') ne 'yes')
 {
@@ -39,30 +38,14 @@ $node->append_conf(
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION injection_points; CREATE TABLE elsewhere (filler text STORAGE PLAIN)');
 
-sub wait_for
-{
-	my ($control, $query) = @_;
-
-	foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return if $control->query_safe($query) eq 't';
-		usleep(100_000);
-	}
-	die "still false: $query";
-}
-
 # Have a backend stop at a point while it writes pages of a table, and crash.
 sub crash_at
 {
 	my ($point, $table, $update) = @_;
 	my ($control, $actor) = map { $node->background_psql('postgres') } 1 .. 2;
 
-	# a process must have waited at some point before it may do so in a
-	# critical section; and all that complete I/O must have loaded it
-	$control->query_safe("SELECT count(*) FROM pg_aios; SELECT injection_points_attach('warm', 'wait'), injection_points_load('warm')");
-	$actor->query_until(qr/begun/, "\\echo begun\nSELECT injection_points_run('warm');\n");
-	wait_for($control, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'warm'");
-	$control->query_safe("SELECT injection_points_detach('warm'); SELECT injection_points_wakeup('warm')");
+	# all that complete I/O must have loaded the point, too
+	warm_for_injection_points($control, $actor);
 
 	$actor->query_safe("CREATE TABLE $table (id int, n int, filler text STORAGE PLAIN) WITH (fillfactor = 45); CHECKPOINT");
 	$actor->query_safe("INSERT INTO $table SELECT i, 0, repeat('x', 3000) FROM generate_series(1, 100) i");
@@ -73,7 +56,7 @@ sub crash_at
 	$actor->query_safe("SELECT injection_points_set_local(), injection_points_attach('$point', 'wait'), injection_points_load('$point')");
 	$control->query_safe("SELECT injection_points_load('$point')");
 	$actor->query_until(qr/begun/, "\\echo begun\nINSERT INTO elsewhere SELECT repeat('x', 3000) FROM generate_series(1, 400) i;\n");
-	wait_for($control, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = '$point'");
+	wait_until($control, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = '$point'");
 	my $states = $control->query_safe("SELECT string_agg(DISTINCT state, ',') FROM pg_aios WHERE operation = 'writev'");
 	if ($update)
 	{

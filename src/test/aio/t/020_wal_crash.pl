@@ -14,7 +14,6 @@ use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 if (($ENV{enable_injection_points} // '') ne 'yes')
 {
@@ -41,29 +40,13 @@ $node->append_conf(
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION injection_points; CREATE EXTENSION aio; CREATE TABLE t (a int, b text)');
 
-sub wait_until
-{
-	my ($control, $query) = @_;
-
-	foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return if $control->query_safe($query) eq 't';
-		usleep(100_000);
-	}
-	die "still false: $query";
-}
-
-# A session that will stop at a point, in a critical section.  A process must
-# have waited at some point before it may do so there.
+# A session that will stop at a point, in a critical section.
 sub stops_at
 {
 	my ($control, $point) = @_;
 	my $session = $node->background_psql('postgres');
 
-	$control->query_safe(q{SELECT injection_points_attach('warm', 'wait')});
-	$session->query_until(qr/begun/, "\\echo begun\nSELECT injection_points_run('warm');\n");
-	wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'warm'});
-	$control->query_safe(q{SELECT injection_points_detach('warm'); SELECT injection_points_wakeup('warm')});
+	warm_for_injection_points($control, $session);
 	$session->query_safe("SELECT injection_points_set_local(), injection_points_attach('$point', 'wait'), injection_points_load('$point')");
 	return $session;
 }
@@ -122,6 +105,8 @@ my $loader = $node->background_psql('postgres');
 wait_until($control, q{SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'io worker'});
 # more than one write, less than two, from where everything is flushed
 $loader->query_safe(q{INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 1000) i});
+# it has made the next segment, and does not write as well
+wait_until($control, q{SELECT wait_event = 'WalWriterMain' FROM pg_stat_activity WHERE backend_type = 'walwriter'});
 $loader->query_safe(q{BEGIN});
 $control->query_safe(q{SELECT injection_points_attach('aio-worker-after-reopen', 'wait')});
 $loader->query_until(qr/begun/, "\\echo begun\nINSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 300) i;\n");
@@ -139,5 +124,22 @@ is($loader->query_safe('SELECT count(*) FROM t'), 1900, 'a commit waits for it')
 cmp_ok($control->query_safe("SELECT pg_current_wal_flush_lsn() - '$written'"), '>', 600_000, 'all of it is flushed');
 crash($control, $loader);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 1900, 'and there after a crash');
+$node->safe_psql('postgres', 'TRUNCATE t');
+
+# The postmaster is gone while one session is about to sync its commit, and
+# another one waits for that.  Neither notices by itself: the one must not end
+# as if it had failed, and the other must not stay.
+$control = $node->background_psql('postgres');
+$stopped = stops_at($control, 'aio-wal-written');
+$second = $node->background_psql('postgres');
+$stopped->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (1, 'first');\n");
+wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-wal-written'});
+$second->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (2, 'second');\n");
+wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'AioWalSync'});
+kill 'KILL', $node->{_pid};
+$_->{run}->finish foreach $control, $stopped, $second;
+$node->{_pid} = undef;
+start_after_kill($node);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE a = 2 AND NOT EXISTS (SELECT FROM t WHERE a = 1)'), 0, 'after the postmaster has been killed, too');
 $node->stop;
 done_testing();

@@ -14,7 +14,6 @@ use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my %methods = io_methods();
 my $injection = ($ENV{enable_injection_points} // '') eq 'yes';
@@ -156,27 +155,16 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 		$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
 		my $control = $node->background_psql('postgres');
 		my $stopped = $node->background_psql('postgres');
-		my $wait_until = sub {
-			foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-			{
-				return if $control->query_safe($_[0]) eq 't';
-				usleep(100_000);
-			}
-			die "still false: $_[0]";
-		};
-		$control->query_safe(q{SELECT injection_points_attach('warm', 'wait')});
-		$stopped->query_until(qr/begun/, "\\echo begun\nSELECT injection_points_run('warm');\n");
-		$wait_until->(q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'warm'});
-		$control->query_safe(q{SELECT injection_points_detach('warm'); SELECT injection_points_wakeup('warm')});
+		warm_for_injection_points($control, $stopped);
 		$stopped->query_safe(q{SELECT injection_points_set_local(), injection_points_attach('aio-wal-written', 'wait'), injection_points_load('aio-wal-written')});
 		$stopped->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (1000);\n");
-		$wait_until->(q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-wal-written'});
+		wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-wal-written'});
 
 		# the replies would be due: the session waits for a lock
 		$control->query_safe('SELECT pg_advisory_lock(1)');
 		send_raw($connection, join('', map { simple_query("INSERT INTO t VALUES ($_)") } 1001 .. 1010) . simple_query('SELECT pg_advisory_lock(1)'));
-		$wait_until->(q{SELECT max(a) = 1010 FROM t});
-		$wait_until->(q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'AioWalSync' AND application_name = 'raw'});
+		wait_until($control, q{SELECT max(a) = 1010 FROM t});
+		wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'AioWalSync' AND application_name = 'raw'});
 		is(summary(receive($connection)), '', "$method: no reply while the commits are not on disk");
 		$_->{run}->pump_nb foreach ($control, $stopped);
 		$node->stop('immediate');
@@ -184,6 +172,19 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 		is(summary(receive($connection, sub { 0 })) =~ s/error //r, 'end', "$method: nor when the server is stopped");
 		$node->start;
 		is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE a < 1000'), 61 + 6 + 1 + 21 + 10, "$method: what was acknowledged is there after a crash");
+
+		# The session that holds replies finds that it cannot sync.
+		my $log = -s $node->logfile;
+		$connection = connect_raw($node, 'raw');
+		send_raw($connection, simple_query(q{SELECT injection_points_set_local(), injection_points_attach('aio-wal-written', 'error'), injection_points_load('aio-wal-written')}));
+		receive($connection, sub { $_[0] eq 'Z' });
+		send_raw($connection, join '', map { simple_query("INSERT INTO t VALUES ($_)") } 2001 .. 2010);
+		is(summary(receive($connection, sub { 0 })), 'end', "$method: nothing is sent after a PANIC");
+		ok($node->log_contains(qr/PANIC:  error triggered for injection point aio-wal-written/, $log), "$method: which there was");
+		$node->{_pid} = undef;
+		start_after_kill($node);
+		my $found = $node->safe_psql('postgres', q{SELECT string_agg(a::text, ',' ORDER BY a) FROM t WHERE a > 2000});
+		like(join(',', 2001 .. 2010), qr/^\Q$found\E(,|$)/, "$method: in order, as far as they go");
 	}
 	$node->stop;
 }

@@ -27,7 +27,8 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(can_shuffle create_loaded_node io_methods pgbench_command
-  check_table check_log rows_file start_after_kill);
+  check_table check_log direct_io_works rows_file start_after_kill wait_until
+  warm_for_injection_points);
 
 # The asynchronous I/O methods, each with the reason why it cannot be used
 # here, or undef.
@@ -52,6 +53,31 @@ sub io_methods
 		POSIX::close($fd) if $fd >= 0;
 	}
 	return %methods;
+}
+
+# Wait until a query in this session returns true.
+sub wait_until
+{
+	my ($session, $query) = @_;
+
+	foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return if $session->query_safe($query) eq 't';
+		usleep(100_000);
+	}
+	die "still false: $query";
+}
+
+# Have a session wait at an injection point, and go on.  Only a process that has
+# done so may wait at one in a critical section.
+sub warm_for_injection_points
+{
+	my ($control, $session) = @_;
+
+	$control->query_safe(q{SELECT count(*) FROM pg_aios; SELECT injection_points_attach('warm', 'wait'), injection_points_load('warm')});
+	$session->query_until(qr/begun/, "\\echo begun\nSELECT injection_points_run('warm');\n");
+	wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'warm'});
+	$control->query_safe(q{SELECT injection_points_detach('warm'); SELECT injection_points_wakeup('warm')});
 }
 
 # Can files here be opened with O_DIRECT?
