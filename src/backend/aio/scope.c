@@ -440,6 +440,7 @@ run_ready(AioScope *scope)
 static bool
 block_for_any(AioScope *scope)
 {
+	AioFuture  *elsewhere = NULL;
 	dlist_iter	iter;
 
 	dlist_foreach(iter, &scope->suspended)
@@ -447,15 +448,20 @@ block_for_any(AioScope *scope)
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 		AioFuture  *future = task->awaits;
 
-		if (future->ops->wait != NULL)
+		if (future->ops->elsewhere)
+			elsewhere = future;
+		else if (future->ops->wait != NULL)
 		{
 			future->ops->wait(future);
 			return true;
 		}
-		if (future->ops->poll(future))
+		else if (future->ops->poll(future))
 			return true;
 	}
-	return false;
+	if (elsewhere == NULL)
+		return false;
+	elsewhere->ops->wait(elsewhere);
+	return true;
 }
 
 static void

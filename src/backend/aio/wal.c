@@ -76,7 +76,7 @@ StaticAssertDecl(AIO_WAL_SYNCS_LIMIT < NSYNCS, "the WAL writer can always sync")
 #define COMPANY_INTERVAL	50
 
 /* the logarithm of the syncs without waiting after many waits in vain */
-#define DISAPPOINTED_MAX	6
+#define DISAPPOINTED_MAX	5
 
 /* for an average that follows its values slowly */
 #define EXPECTED_SCALE	4
@@ -124,6 +124,7 @@ typedef struct WalPipeline
 	pg_atomic_uint64 syncing;	/* and syncs; those may be flushed farther */
 	pg_atomic_uint64 finished;	/* segments before this one are */
 
+	pg_atomic_uint64 wanted;	/* the WAL writer should flush up to here */
 	pg_atomic_uint64 segment;	/* that should exist soon */
 	pg_atomic_uint32 sync_time; /* of recent syncs, microseconds */
 	pg_atomic_uint32 flushing;	/* processes in AioFlushWal() */
@@ -174,6 +175,7 @@ init_shmem(void)
 		pg_atomic_init_u64(&pipeline->started, InvalidXLogRecPtr);
 		pg_atomic_init_u64(&pipeline->syncing, InvalidXLogRecPtr);
 		pg_atomic_init_u64(&pipeline->finished, 0);
+		pg_atomic_init_u64(&pipeline->wanted, InvalidXLogRecPtr);
 		pg_atomic_init_u64(&pipeline->segment, 0);
 		pg_atomic_init_u32(&pipeline->sync_time, 0);
 		pg_atomic_init_u32(&pipeline->flushing, 0);
@@ -798,7 +800,7 @@ wait_for_company(XLogRecPtr inserted)
 			INSTR_TIME_SUBTRACT(now, start);
 			complete = pg_atomic_read_u32(&pipeline->arrived) >= expected / EXPECTED_SCALE;
 		} while (!complete &&
-				 INSTR_TIME_GET_MICROSEC(now) < time / 2 &&
+				 INSTR_TIME_GET_MICROSEC(now) < time * 3 / 4 &&
 				 AioWalRequest() < pg_atomic_read_u64(&pipeline->started) + most);
 
 		/* whose transactions take longer is not worth waiting for */
@@ -877,6 +879,22 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 }
 
 /*
+ * Have WAL flushed up to 'upto' soon, by the WAL writer.  It must be a position
+ * in WAL, and not past its end.
+ */
+void
+AioRequestFlush(XLogRecPtr upto)
+{
+	if (!in_use())
+		XLogSetAsyncXactLSN(upto);
+	else if (pg_atomic_read_u64(&pipeline->wanted) < upto)
+	{
+		pg_atomic_monotonic_advance_u64(&pipeline->wanted, upto);
+		wake_wal_writer();
+	}
+}
+
+/*
  * XLogBackgroundFlush(): write up to 'write', and flush up to 'flush', in the
  * WAL writer.  Called with WALWriteLock held, may release it.  Returns false,
  * and does nothing, if that is upstream's business.
@@ -927,12 +945,17 @@ bool
 AioWalWriterCycle(void)
 {
 	static XLogSegNo prepared = 0;
-	bool		busy = XLogBackgroundFlush();
+	bool		busy;
 	TimeLineID	tli;
 	XLogSegNo	segno;
 	XLogRecPtr	written;
 	XLogRecPtr	flushed;
 
+	/* upstream would let some time pass, and flush less */
+	if (in_use() && !RecoveryInProgress())
+		XLogFlush(pg_atomic_read_u64(&pipeline->wanted));
+
+	busy = XLogBackgroundFlush();
 	if (!in_use() || RecoveryInProgress())
 		return busy;
 	tli = AioWalTimeLine();

@@ -26,6 +26,8 @@
 #include "access/xlog.h"
 #include "aio/read.h"
 #include "aio/seams.h"
+#include "aio/stats.h"
+#include "aio/wal.h"
 #include "aio/write.h"
 #include "internal.h"
 #include "miscadmin.h"
@@ -38,7 +40,10 @@
 /* aio.write_behind */
 int			aio_write_behind = 32;
 
-/* victims whose WAL is not on disk that are passed over in a row */
+/*
+ * victims whose WAL is not on disk that are passed over before a write of
+ * another one has begun
+ */
 #define PASSED_OVER_MAX	16
 
 typedef struct Remembered
@@ -70,6 +75,11 @@ static bool looked = false;
 static bool counted = false;
 
 static int	passed_over = 0;
+
+/* the LSN of the last one */
+static XLogRecPtr passed_over_upto;
+
+bool		aio_victims_lack_wal = false;
 
 /* a write of buffers has failed: do the next one as upstream does */
 static bool trouble = false;
@@ -290,33 +300,58 @@ more_wanted(BufferAccessStrategy strategy)
 }
 
 /*
+ * Await a future, for a victim, in a task that may.  Returns whether it has
+ * been suspended; its siblings may have taken what it has seen, then.
+ */
+static bool
+suspend_for_victim(AioFuture *future)
+{
+	AioTask    *task = aio_victim_task;
+
+	if (task == NULL || task != aio_current_task ||
+		future->ops->poll(future) || !AioAwait(future))
+		return false;
+	AioReserveForPin();
+	aio_victim_task = task;
+	return true;
+}
+
+/*
  * Wait for the oldest write, for a victim.  Returns false if the task has been
  * suspended, and its siblings may have waited for it and used it up.
  */
 static bool
 wait_for_victim(void)
 {
-	AioTask    *task = aio_victim_task;
 	AioIOFuture write;
 
-	if (task != NULL && task == aio_current_task &&
-		!pgaio_wref_check_done(&nth(0)->write.wref))
-	{
-		AioWriteFutureInit(&write, &nth(0)->write.wref);
-		if (AioAwait(&write.future))
-		{
-			AioReserveForPin();
-			aio_victim_task = task;
-			return false;
-		}
-	}
+	AioWriteFutureInit(&write, &nth(0)->write.wref);
+	if (suspend_for_victim(&write.future))
+		return false;
 	wait_for_oldest();
 	return true;
 }
 
+/* Wait for WAL, for the victims that come next. */
+static void
+wait_for_wal(void)
+{
+	AioFlushFuture flush;
+
+	aio_victims_lack_wal = false;
+	if (!XLogNeedsFlush(passed_over_upto))
+		return;
+	aio_session_stats_data.flushes_awaited++;
+	AioFlushFutureInit(&flush, passed_over_upto);
+	if (suspend_for_victim(&flush.future))
+		return;
+	AioBeforeBlock();
+	XLogFlush(flush.upto);
+}
+
 /*
- * In place of StrategyGetBuffer() while writes are remembered: a buffer without
- * pins, its header locked.
+ * In place of StrategyGetBuffer() while writes are remembered, or too many
+ * victims have been passed over: a buffer without pins, its header locked.
  *
  * Each search first looks at one more victim of the clock or the ring, so that
  * for each buffer that is used up the write of another one begins.
@@ -324,7 +359,7 @@ wait_for_victim(void)
 BufferDesc *
 AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 {
-	while (aio_writes_remembered > 0 && looked)
+	while (aio_writes_remembered > 0 && (looked || aio_victims_lack_wal))
 	{
 		Remembered *oldest = nth(0);
 
@@ -349,8 +384,7 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 					*from_ring = strategy != NULL && (n > 0 || oldest->from_ring);
 					if (strategy == NULL && !counted)
 						AioCountBufferAlloc();
-					looked = counted = false;
-					passed_over = 0;
+					looked = counted = aio_victims_lack_wal = false;
 					return GetBufferDescriptor(oldest->write.buffers[n] - 1);
 				}
 			}
@@ -360,6 +394,8 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 								 * again */
 		forget_oldest();
 	}
+	if (aio_victims_lack_wal)
+		wait_for_wal();
 	looked = true;
 	return StrategyGetBuffer(strategy, buf_state, from_ring);
 }
@@ -387,6 +423,7 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 	{
 		case AIO_WRITE_STARTED:
 			AioRemember(strategy);
+			passed_over = 0;
 			if (strategy != NULL)
 			{
 				one = nth(aio_writes_remembered - 1);
@@ -399,16 +436,27 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 		case AIO_WRITE_NOT_NOW:
 			return true;
 		case AIO_WRITE_WAL_FIRST:
-			/* have the WAL writer see to it; the LSN may be corrupted */
-			if (strategy == NULL && passed_over++ < PASSED_OVER_MAX)
+
+			/*
+			 * A ring comes back to this one at once.  In recovery there is
+			 * nothing to flush, only a position to note.  And an LSN may be
+			 * damaged, so that flushing raises an error.
+			 */
+			passed_over_upto = BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf));
+			if (strategy != NULL || RecoveryInProgress() ||
+				passed_over_upto > GetXLogInsertRecPtr())
+				break;
+			passed_over++;
+			if (passed_over < PASSED_OVER_MAX / 2)
+				XLogSetAsyncXactLSN(passed_over_upto);
+			else if (passed_over < PASSED_OVER_MAX)
+				AioRequestFlush(passed_over_upto);
+			else
 			{
-				if (!RecoveryInProgress())
-					XLogSetAsyncXactLSN(Min(BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf)),
-											GetXLogInsertRecPtr()));
-				return true;
+				passed_over = 0;
+				aio_victims_lack_wal = true;
 			}
-			passed_over = 0;
-			break;
+			return true;
 		case AIO_WRITE_IMPOSSIBLE:
 			break;
 	}

@@ -56,6 +56,7 @@ COMMENT ON FUNCTION aio_session_space() IS
 
 CREATE FUNCTION aio_session_wal(
     OUT writes_started bigint,
+    OUT flushes_awaited bigint,
     OUT commits_held bigint)
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;

@@ -149,6 +149,7 @@ aio_session_wal(PG_FUNCTION_ARGS)
 	const AioSessionStats *stats = &aio_session_stats_data;
 	Datum		values[] = {
 		Int64GetDatum(stats->wal_writes),
+		Int64GetDatum(stats->flushes_awaited),
 		Int64GetDatum(stats->commits_held),
 	};
 

@@ -38,6 +38,12 @@ typedef struct AioFutureOps
 	bool		holds_nothing;
 
 	/*
+	 * Another process sees to it, so that others are better waited for:
+	 * wait() does its work instead
+	 */
+	bool		elsewhere;
+
+	/*
 	 * Is the future complete?  Must not block, raise or allocate.  Once true
 	 * it stays true.
 	 */

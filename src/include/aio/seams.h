@@ -179,7 +179,7 @@ AioBeforeConditionVariable(void)
 static inline BufferDesc *
 AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 {
-	if (likely(aio_writes_remembered == 0))
+	if (likely(aio_writes_remembered == 0 && !aio_victims_lack_wal))
 		return StrategyGetBuffer(strategy, buf_state, from_ring);
 	return AioNextVictim(strategy, buf_state, from_ring);
 }

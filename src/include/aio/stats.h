@@ -45,6 +45,7 @@ typedef struct AioSessionStats
 
 	/* WAL */
 	uint64		wal_writes;		/* started without waiting for them */
+	uint64		flushes_awaited;	/* before a page could be written */
 	uint64		commits_held;	/* whose replies waited, while we did not */
 
 	/* integral of reads_in_flight over time, in read-microseconds */

@@ -11,6 +11,7 @@
 #define AIO_WAL_H
 
 #include "access/xlogdefs.h"
+#include "aio/future.h"
 #include "storage/aio.h"
 
 /* aio.wal_write_ahead, in kB; 0 is never */
@@ -28,10 +29,22 @@ extern PGDLLIMPORT XLogRecPtr aio_wal_kick_at;
 extern const PgAioTargetInfo aio_wal_target_info;
 extern const PgAioHandleCallbacks aio_wal_cb;
 
+/* WAL being flushed.  Lives on the awaiting task's stack. */
+typedef struct AioFlushFuture
+{
+	AioFuture	future;			/* must be first */
+	XLogRecPtr	upto;
+} AioFlushFuture;
+
+/* flush.c */
+extern void AioFlushFutureInit(AioFlushFuture *flush, XLogRecPtr upto);
+
+/* wal.c */
 extern void AioWalInitialize(void);
 extern void AioAssignWalWriteAhead(int newval, void *extra);
 extern void AioKickWal(XLogRecPtr inserted);
 extern bool AioFlushWal(XLogRecPtr upto, TimeLineID tli);
+extern void AioRequestFlush(XLogRecPtr upto);
 extern bool AioMakeRoomInWal(XLogRecPtr upto, TimeLineID tli);
 extern bool AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush,
 									TimeLineID tli);

@@ -142,4 +142,7 @@ extern PGDLLIMPORT int aio_writes_in_flight;
 /* writes that are complete or in flight, whose buffers are the next victims */
 extern PGDLLIMPORT int aio_writes_remembered;
 
+/* too many victims have been passed over whose WAL is not on disk */
+extern PGDLLIMPORT bool aio_victims_lack_wal;
+
 #endif							/* AIO_WRITE_H */

@@ -329,9 +329,11 @@ AioVictimBuffer(SMgrRelation smgr, ForkNumber forknum,
 				BufferAccessStrategy strategy, IOContext io_context)
 {
 	Buffer		buffer;
+	bool		may_suspend = aio_current_task != NULL &&
+		AioTaskAwaits(aio_current_task, smgr, forknum);
 
-	if (aio_current_task != NULL && AioTaskAwaits(aio_current_task, smgr, forknum))
-		aio_victim_task = aio_current_task;
+	/* an error may have left another one here */
+	aio_victim_task = may_suspend ? aio_current_task : NULL;
 	buffer = GetVictimBuffer(strategy, io_context);
 	aio_victim_task = NULL;
 	return buffer;

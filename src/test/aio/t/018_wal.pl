@@ -140,4 +140,59 @@ foreach my $method (@usable)
 	my $dump = run_command_output('pg_waldump', '--quiet', '--path' => $node->archive_dir, $archived[0], $archived[-1]);
 	is($dump, '', "$method: what is archived is valid");
 }
+
+# Dirty pages of one transaction push each other out.  The WAL writer flushes
+# WAL if it is asked to, and does nothing of its own accord.
+SKIP:
+{
+	skip 'no direct I/O here', 1 unless direct_io_works();
+	foreach my $method (@usable)
+	{
+		my $node = PostgreSQL::Test::Cluster->new("flush_$method");
+		$node->init(extra => [ '--wal-segsize' => 64 ]);
+		$node->append_conf(
+			'postgresql.conf', qq{
+			io_method = $method
+			fsync = on
+			debug_io_direct = data
+			shared_buffers = 4MB
+			max_connections = 10
+			io_max_concurrency = 32
+			wal_buffers = 16MB
+			wal_writer_delay = 10s
+			wal_writer_flush_after = 1GB
+			full_page_writes = off
+			checkpoint_timeout = 1h
+			max_wal_size = 2GB
+			bgwriter_lru_maxpages = 0
+			autovacuum = off
+		});
+		$node->start;
+		$node->safe_psql(
+			'postgres', q{
+			CREATE EXTENSION aio;
+			CREATE EXTENSION amcheck;
+			CREATE TABLE t (id bigint, a uuid, b uuid, c uuid);
+			CREATE INDEX ON t (a);
+			CREATE INDEX ON t (b);
+			CREATE INDEX ON t (c);
+			INSERT INTO t SELECT i, gen_random_uuid(), gen_random_uuid(), gen_random_uuid() FROM generate_series(1, 60000) i;
+			CHECKPOINT;
+			SELECT pg_stat_reset_shared('io');
+		});
+		my $session = $node->background_psql('postgres');
+		$session->query_safe(
+			q{INSERT INTO t SELECT i, gen_random_uuid(), gen_random_uuid(), gen_random_uuid() FROM generate_series(1, 30000) i});
+		cmp_ok($session->query_safe('SELECT flushes_awaited FROM aio_session_wal()'), '>', 0, "$method: flushes have been awaited");
+		ok($node->poll_query_until('postgres', q{SELECT fsyncs > 3 FROM pg_stat_io WHERE object = 'wal' AND context = 'normal' AND backend_type = 'walwriter'}),
+			"$method: the WAL writer was asked to flush");
+		$session->quit;
+		$node->stop('immediate');
+		$node->start;
+		is($node->safe_psql('postgres', q{SELECT count(*) FROM t}), 90000, "$method: all is there after a crash");
+		is($node->safe_psql('postgres', q{SELECT string_agg(bt_index_check(c.oid, true)::text, NULL) FROM pg_class c WHERE relkind = 'i' AND relname LIKE 't\_%'}),
+			'', "$method: indexes are complete");
+		$node->stop;
+	}
+}
 done_testing();
