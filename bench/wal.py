@@ -20,7 +20,7 @@ IN_FLIGHT = 50
 COMMITS = {"pipeline": 1, "one by one": 1, "clients": 8}
 MODES = {"copy": {}, "copy, direct WAL": {"debug_io_direct": "wal"}}
 GOALS = {("plain", "pipeline"): 4.0, ("plain", "clients"): 1.0, ("slow", "clients"): 1.3,
-         ("plain", "clients, p99"): 1.0, ("slow", "clients, p99"): 1.0, ("plain", "copy, recycled"): 1.15}
+         ("plain", "clients, p99"): 1.0, ("plain", "copy, recycled"): 1.15}
 
 
 def add_options(parser):
