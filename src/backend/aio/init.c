@@ -18,6 +18,7 @@
 #include "aio/commit.h"
 #include "aio/extend.h"
 #include "aio/index_insert.h"
+#include "aio/io_method.h"
 #include "aio/parallel_insert.h"
 #include "aio/seams.h"
 #include "aio/wal.h"
@@ -37,6 +38,15 @@ AioInitialize(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable("aio.effective_io_method",
+							   "Shows the method that executes asynchronous I/O.",
+							   "What \"auto\" has chosen, if \"io_method\" is that.",
+							   &aio_effective_io_method,
+							   "",
+							   PGC_INTERNAL,
+							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+							   NULL, NULL, NULL);
 
 	DefineCustomIntVariable("aio.index_batch_memory",
 							"Memory in which one statement gathers index entries, to insert them in index order.",

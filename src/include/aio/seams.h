@@ -19,6 +19,7 @@
 #include "aio/commit.h"
 #include "aio/extend.h"
 #include "aio/index_insert.h"
+#include "aio/io_method.h"
 #include "aio/parallel_insert.h"
 #include "aio/task.h"
 #include "aio/wal.h"

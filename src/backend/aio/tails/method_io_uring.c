@@ -2,7 +2,8 @@
  *
  * method_io_uring.c
  *	  Tail of storage/aio/method_io_uring.c: look for completions without
- *	  blocking, and wait for any completion instead of a certain one.
+ *	  blocking, and wait for any completion instead of a certain one; find
+ *	  out whether io_uring can be used; and give rings back after a crash.
  *
  * Both follow the ring's own rule: completions are taken off a ring only
  * under its completion_lock, by its owner or by whoever waits for its I/O.
@@ -14,6 +15,111 @@
 #ifdef IOMETHOD_IO_URING_ENABLED
 
 #include "../internal.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+/* the rings that have been set up to see whether that is possible */
+static struct io_uring *probes = NULL;
+static int	nprobes = 0;
+
+static void
+end_probe(void)
+{
+	while (nprobes > 0)
+		io_uring_queue_exit(&probes[--nprobes]);
+	if (probes != NULL)
+		pfree(probes);
+	probes = NULL;
+}
+
+/* on_shmem_exit callback of the postmaster: the last one that has the rings */
+static void
+close_rings(int code, Datum arg)
+{
+	for (int i = 0; i < pgaio_uring_procs(); i++)
+	{
+		struct io_uring *ring = &pgaio_uring_contexts[i].io_uring_ring;
+
+		/* setting it up may have failed */
+		if (ring->ring_fd > 0)
+			io_uring_queue_exit(ring);
+	}
+}
+
+/*
+ * The server's rings are about to be set up.  Makes room for them, and sees to
+ * it that they are closed if the server starts anew after a crash: each time
+ * there would be as many more, until there is no memory for them.
+ */
+void
+AioUringBeforeSetup(void)
+{
+	end_probe();
+	on_shmem_exit(close_rings, 0);
+}
+
+/* Are the operations there that we need, and can one be submitted? */
+static const char *
+probe_operations(struct io_uring *ring)
+{
+	static const int needed[] = {
+		IORING_OP_READ, IORING_OP_READV, IORING_OP_WRITE, IORING_OP_WRITEV,
+		IORING_OP_FALLOCATE
+	};
+	struct io_uring_probe *supported = io_uring_get_probe_ring(ring);
+	bool		complete = supported != NULL;
+	struct io_uring_cqe *cqe;
+	int			ret;
+
+	for (int i = 0; complete && i < lengthof(needed); i++)
+		complete = io_uring_opcode_supported(supported, needed[i]);
+	if (supported != NULL)
+		io_uring_free_probe(supported);
+	if (!complete)
+		return _("io_uring lacks operations in this kernel");
+
+	io_uring_prep_nop(io_uring_get_sqe(ring));
+	ret = io_uring_submit_and_wait(ring, 1);
+	if (ret >= 0)
+		ret = io_uring_peek_cqe(ring, &cqe);
+	if (ret < 0)
+	{
+		errno = -ret;
+		return psprintf(_("io_uring cannot be used: %m"));
+	}
+	io_uring_cqe_seen(ring, cqe);
+	return NULL;
+}
+
+/*
+ * Can io_uring be used, by all processes of this server?  Returns NULL, or a
+ * phrase that says why not.  What it takes is kept until AioUringBeforeSetup(),
+ * or servers that start at the same time would deceive each other.
+ */
+const char *
+AioUringProbe(void)
+{
+	int			nrings = pgaio_uring_procs();
+	const char *why_not = NULL;
+
+	pgaio_uring_check_capabilities();
+	probes = MemoryContextAlloc(TopMemoryContext, nrings * sizeof(struct io_uring));
+	while (nprobes < nrings && why_not == NULL)
+	{
+		int			ret = io_uring_queue_init(io_max_concurrency, &probes[nprobes], 0);
+
+		if (ret < 0)
+		{
+			errno = -ret;
+			why_not = psprintf(_("io_uring cannot be set up for %d processes: %m"), nrings);
+		}
+		else if (nprobes++ == 0)
+			why_not = probe_operations(&probes[0]);
+	}
+	if (why_not != NULL)
+		end_probe();
+	return why_not;
+}
 
 /*
  * Process the completions that are in this backend's ring already.  Does not

@@ -3,6 +3,7 @@ pgaio_uring_shmem_init(bool first_time)
 {
 	char *hint = NULL;
 
+	pgaio_uring_contexts = (PgAioUringContext *) shmem;
 	if (ret < 0)
 	{
 		if (-ret == EPERM)

@@ -18,6 +18,7 @@ package AioLoad;
 use strict;
 use warnings FATAL => 'all';
 
+use Config;
 use Exporter 'import';
 use Fcntl qw(:DEFAULT);
 use POSIX ();
@@ -34,7 +35,7 @@ our @EXPORT = qw(can_shuffle create_loaded_node io_methods pgbench_command
 # here, or undef.
 sub io_methods
 {
-	my %methods = (worker => undef);
+	my %methods = (worker => undef, libaio => libaio_unusable());
 
 	# the message about an invalid value lists the valid ones
 	my (undef, $stderr) =
@@ -53,6 +54,18 @@ sub io_methods
 		POSIX::close($fd) if $fd >= 0;
 	}
 	return %methods;
+}
+
+# Why the kernel's asynchronous I/O cannot be used here, or undef.
+sub libaio_unusable
+{
+	return 'only Linux has libaio' unless $^O eq 'linux';
+	return 'there is no direct I/O here' unless direct_io_works();
+
+	my ($context, $setup, $destroy) = (pack('Q', 0), $Config{archname} =~ /^x86_64/ ? (206, 207) : (0, 1));
+	return "libaio cannot be used: $!" if syscall($setup, 1, $context) < 0;
+	syscall($destroy, unpack('Q', $context));
+	return undef;
 }
 
 # Wait until a query in this session returns true.

@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ *
+ * io_method.h
+ *	  The values of io_method that are ours: libaio, and auto.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_IO_METHOD_H
+#define AIO_IO_METHOD_H
+
+#include "storage/aio.h"
+#include "storage/latch.h"
+
+struct IoMethodOps;
+
+/* io_method, as it was configured; upstream's variable is what it comes to */
+extern PGDLLIMPORT int aio_io_method;
+
+/* aio.effective_io_method */
+extern PGDLLIMPORT char *aio_effective_io_method;
+
+/* io_method.c */
+extern void AioAssignIoMethod(int newval, void *extra);
+extern void AioChooseIoMethod(void);
+extern bool AioUsesWorkers(void);
+
+/* libaio.c */
+extern int	AioLibaioProbe(void);
+extern void AioWorkerPerform(PgAioHandle *ioh);
+extern void AioWorkerWait(Latch *latch, int events, long timeout,
+						  uint32 wait_event);
+
+/* tails/method_worker.c */
+extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
+
+/* tails/method_io_uring.c */
+#ifdef IOMETHOD_IO_URING_ENABLED
+extern const char *AioUringProbe(void);
+extern void AioUringBeforeSetup(void);
+#endif
+
+#endif							/* AIO_IO_METHOD_H */
