@@ -1,7 +1,8 @@
 # Two more values of io_method: libaio, and auto, the default, which chooses one of the others when the server starts.
 #
 # What: the values, at the end of the enum, and their entries in two tables; the parameter is stored where we can see to it;
-#   the choice is made before shared memory is measured; who asks whether there are I/O workers asks us.
+#   the choice is made before shared memory is measured, and told when there is a log; who asks whether there are I/O
+#   workers asks us.
 # Without it: a server on a host that forbids io_uring has workers that wait for one I/O at a time, and one that was told to
 #   use io_uring does not start.
 # Could disappear: if methods could be registered.
@@ -11,6 +12,7 @@
 # target: src/backend/utils/misc/guc_tables.c aio_io_method+1 AioAssignIoMethod+1 io_method-1 assign_io_method-1
 # target: src/backend/utils/misc/postgresql.conf.sample auto+2 libaio+1 worker-1
 # target: src/backend/storage/aio/aio_init.c AioChooseIoMethod+1
+# target: src/backend/postmaster/postmaster.c AioReportIoMethod+1
 # target: src/backend/storage/aio/method_worker.c AioUsesWorkers+1 io_method-1 IOMETHOD_WORKER-1 AioWorkerPerform+1 pgaio_io_perform_synchronously-1 AioWorkerWait+1 WaitLatch-1
 
 s|^\}(\t+)IoMethod;$|\tIOMETHOD_LIBAIO,\n\tIOMETHOD_AUTO,\n&|
@@ -21,6 +23,7 @@ s|^\t\t&io_method,$|\t\t\&aio_io_method,|
 s|^(\t\tNULL, )assign_io_method(, NULL)$|\1AioAssignIoMethod\2|
 s|^#io_method = worker\t.*|#io_method = auto\t\t\t# auto, io_uring, libaio, worker, sync|
 /^AioShmemSize\(/,/^\}/ s|^\tsz = add_size\(sz, AioCtlShmemSize\(\)\);$|\tAioChooseIoMethod();\n&|
+s|^\t\t\t\(errmsg\("starting %s", PG_VERSION_STR\)\)\);$|&\n\tAioReportIoMethod();|
 /^pgaio_workers_enabled\(/,/^\}/ s|^\treturn .*|\treturn AioUsesWorkers();|
 /^IoWorkerMain\(/,/^\}/ s|^(\t+)pgaio_io_perform_synchronously\(ioh\);$|\1AioWorkerPerform(ioh);|
 /^IoWorkerMain\(/,/^\}/ s|^(\t+)WaitLatch\(|\1AioWorkerWait(|

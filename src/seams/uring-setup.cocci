@@ -1,7 +1,7 @@
-// Say what helps when io_uring finds no memory for its rings, and give back what is not needed.
+// Say what helps when io_uring finds no memory for its rings, and see to it that they are closed.
 //
-// What: the error about a ring that cannot be set up takes its hint from us where upstream has none; before that, we
-//   close the rings of a trial, and learn that the others will have to be closed after a crash.
+// What: the error about a ring that cannot be set up takes its hint from us where upstream has none; before that, we are
+//   told that rings are about to be set up.
 // Without it: several servers of one account meet "Cannot allocate memory" and are left to guess; and each
 //   restart after a crash leaves as many rings behind as the server has, which count as locked memory and open files.
 // Could disappear: with a hint of upstream's own.

@@ -23,6 +23,7 @@
 #include "storage/aio_subsys.h"
 #include "storage/fd.h"
 #include "utils/guc_hooks.h"
+#include "utils/memutils.h"
 
 /* io_method, as it was configured */
 int			aio_io_method = DEFAULT_IO_METHOD;
@@ -31,6 +32,9 @@ int			aio_io_method = DEFAULT_IO_METHOD;
 char	   *aio_effective_io_method = NULL;
 
 static int	chosen = IOMETHOD_AUTO;
+
+/* why auto has chosen that, or NULL */
+static const char *reason = NULL;
 
 static const char *
 method_name(int method)
@@ -61,47 +65,49 @@ AioUsesWorkers(void)
 }
 
 /*
- * Choose, and say why.
+ * Choose, and note why.
  */
 static int
 choose(void)
 {
 	const char *why_not_uring;
-	int			libaio_errno;
+	int			error;
 
 #ifdef IOMETHOD_IO_URING_ENABLED
 	why_not_uring = AioUringProbe();
 	if (why_not_uring == NULL)
 	{
-		ereport(LOG,
-				(errmsg("using I/O method \"%s\", which this host allows",
-						method_name(IOMETHOD_IO_URING))));
+		reason = _("this host allows it");
 		return IOMETHOD_IO_URING;
 	}
 #else
 	why_not_uring = _("this server is built without io_uring");
 #endif
 
-	if (io_direct_flags == 0)
+	if ((io_direct_flags & (IO_DIRECT_DATA | IO_DIRECT_WAL)) == 0)
 	{
-		ereport(LOG,
-				(errmsg("using I/O method \"%s\": %s, and libaio serves only direct I/O",
-						method_name(IOMETHOD_WORKER), why_not_uring)));
+		reason = psprintf(_("%s, and libaio serves only direct I/O"), why_not_uring);
 		return IOMETHOD_WORKER;
 	}
-	libaio_errno = AioLibaioProbe();
-	if (libaio_errno == 0)
+	error = AioLibaioProbe();
+	if (error == 0)
 	{
-		ereport(LOG,
-				(errmsg("using I/O method \"%s\": %s",
-						method_name(IOMETHOD_LIBAIO), why_not_uring)));
+		reason = why_not_uring;
 		return IOMETHOD_LIBAIO;
 	}
-	errno = libaio_errno;
-	ereport(LOG,
-			(errmsg("using I/O method \"%s\": %s, and libaio cannot be used: %m",
-					method_name(IOMETHOD_WORKER), why_not_uring)));
+	errno = error;
+	reason = psprintf(_("%s, and libaio cannot be used: %m"), why_not_uring);
 	return IOMETHOD_WORKER;
+}
+
+/* PostmasterMain(): the log is where it is going to be. */
+void
+AioReportIoMethod(void)
+{
+	if (reason != NULL)
+		ereport(LOG,
+				(errmsg("using I/O method \"%s\": %s",
+						method_name(io_method), reason)));
 }
 
 /*
@@ -111,6 +117,7 @@ choose(void)
 void
 AioChooseIoMethod(void)
 {
+	MemoryContext context;
 	int			error;
 
 	if (chosen != IOMETHOD_AUTO)
@@ -120,10 +127,14 @@ AioChooseIoMethod(void)
 	if (aio_io_method != IOMETHOD_AUTO || !IsPostmasterEnvironment)
 		chosen = io_method;
 	else
+	{
+		context = MemoryContextSwitchTo(TopMemoryContext);
 		chosen = choose();
+		MemoryContextSwitchTo(context);
+	}
 	AioAssignIoMethod(chosen, NULL);
 
-	if (chosen == IOMETHOD_LIBAIO && (error = AioLibaioProbe()) != 0)
+	if (aio_io_method == IOMETHOD_LIBAIO && (error = AioLibaioProbe()) != 0)
 	{
 		errno = error;
 		ereport(ERROR,

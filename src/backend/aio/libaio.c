@@ -5,15 +5,17 @@
  *
  * What is submitted to the kernel in this way is completed by the process that
  * has submitted it, and by no other one.  A backend may be waiting for a lock
- * when others need its I/O; so the I/O workers submit it, which wait for
- * nothing else.  Each has many I/Os in flight, where a worker of the method
- * worker has one.
+ * when others need its I/O; so the I/O workers submit it, which never wait for
+ * somebody who waits for I/O.  Each has many I/Os in flight, where a worker of
+ * the method worker has one.
  *
  * The kernel works asynchronously on files that have been opened for direct
  * I/O.  All else (buffered files, allocation of space) a worker carries out
- * itself, as in the method worker, and so it does if the kernel refuses.
+ * itself, as in the method worker, and so it does if the kernel refuses.  What
+ * is complete meanwhile has to wait for that, which takes as long as the disk
+ * does.
  *
- * INVARIANT-56 is upheld here.
+ * Upholds INVARIANT-56.
  *
  * Tests: src/test/aio/t/023_io_method.pl.
  *
@@ -34,9 +36,12 @@
 #include "miscadmin.h"
 #include "storage/aio_internal.h"
 #include "storage/fd.h"
+#include "storage/io_worker.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/proc.h"
 #include "storage/waiteventset.h"
+#include "utils/wait_event.h"
 
 #ifdef __linux__
 
@@ -56,17 +61,27 @@ static WaitEventSet *wait_set;
 static int	nin_flight = 0;
 
 /*
- * Can this process use it?  Returns 0, or an errno.
+ * Can this server's workers use it?  Returns 0, or an errno.
  */
 int
 AioLibaioProbe(void)
 {
 	aio_context_t probe = 0;
 
-	if (syscall(SYS_io_setup, 1, &probe) < 0)
+	if (syscall(SYS_io_setup, io_workers * IN_FLIGHT_MAX, &probe) < 0)
 		return errno;
 	syscall(SYS_io_destroy, probe);
 	return 0;
+}
+
+static void
+say_whose(void *arg)
+{
+	PgAioHandle *ioh = *(PgAioHandle **) arg;
+
+	if (ioh != NULL)
+		errcontext("I/O worker completing I/O on behalf of process %d",
+				   GetPGProcByNumber(ioh->owner_procno)->pid);
 }
 
 /*
@@ -76,13 +91,23 @@ AioLibaioProbe(void)
 static void
 reap(int at_least)
 {
+	PgAioHandle *ioh = NULL;
+	ErrorContextCallback callback = {
+		.previous = NULL,		/* what is at hand is another I/O */
+		.callback = say_whose,
+		.arg = &ioh,
+	};
+	ErrorContextCallback *outer = error_context_stack;
 	struct io_event events[EVENTS_MAX];
 	long		n;
 
+	error_context_stack = &callback;
 	while (nin_flight > 0)
 	{
+		pgstat_report_wait_start(WAIT_EVENT_AIO_IO_COMPLETION);
 		n = syscall(SYS_io_getevents, context, (long) at_least,
 					(long) EVENTS_MAX, events, NULL);
+		pgstat_report_wait_end();
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -90,16 +115,18 @@ reap(int at_least)
 
 		for (long i = 0; i < n; i++)
 		{
+			ioh = (PgAioHandle *) (uintptr_t) events[i].data;
 			START_CRIT_SECTION();
-			pgaio_io_process_completion((PgAioHandle *) (uintptr_t) events[i].data,
-										(int) events[i].res);
+			pgaio_io_process_completion(ioh, (int) events[i].res);
 			END_CRIT_SECTION();
+			ioh = NULL;
 			nin_flight--;
 		}
 		if (n < EVENTS_MAX)
 			break;
 		at_least = 0;
 	}
+	error_context_stack = outer;
 }
 
 /* At the end of a worker: the kernel would forget what is in flight. */
@@ -110,12 +137,15 @@ finish(int code, Datum arg)
 		reap(1);
 }
 
+/*
+ * Get ready.  May raise an error, so not while an I/O is at hand: whoever waits
+ * for that would wait for ever.
+ */
 static void
 set_up(void)
 {
 	const char *what = NULL;
 
-	/* the first one fails if it has to */
 	wait_set = CreateWaitEventSet(NULL, 3);
 	if (syscall(SYS_io_setup, IN_FLIGHT_MAX, &context) < 0)
 		what = "io_setup";
@@ -201,20 +231,10 @@ submit(PgAioHandle *ioh)
 void
 AioWorkerPerform(PgAioHandle *ioh)
 {
-	if (io_method == IOMETHOD_LIBAIO && !(ioh->flags & PGAIO_HF_BUFFERED))
-	{
-		if (state == NOT_TRIED)
-			set_up();
-		if (state == USABLE && submit(ioh))
-		{
-			reap(0);
-			return;
-		}
-	}
-
-	/* what is complete does not have to wait for this */
+	/* what is complete should not have to wait for this one */
 	reap(0);
-	pgaio_io_perform_synchronously(ioh);
+	if (state != USABLE || (ioh->flags & PGAIO_HF_BUFFERED) || !submit(ioh))
+		pgaio_io_perform_synchronously(ioh);
 }
 
 /*
@@ -227,6 +247,8 @@ AioWorkerWait(Latch *latch, int events, long timeout, uint32 wait_event)
 	WaitEvent	event;
 	uint64		count;
 
+	if (io_method == IOMETHOD_LIBAIO && state == NOT_TRIED)
+		set_up();
 	if (nin_flight == 0)
 	{
 		(void) WaitLatch(latch, events, timeout, wait_event);

@@ -55,8 +55,9 @@ typedef struct WalTarget
 StaticAssertDecl(sizeof(WalTarget) <= sizeof(PgAioTargetData),
 				 "a WAL file must fit into the data of an AIO target");
 
-/* the file that an I/O worker has opened for the write at hand, or -1 */
+/* the file that an I/O worker has opened last, or -1, and for which write */
 static int	worker_fd = -1;
+static const PgAioHandle *worker_write = NULL;
 
 /* Is what has been written through a file of a method on disk, too? */
 bool
@@ -265,6 +266,7 @@ close_worker_file(void)
 	if (worker_fd >= 0)
 		close(worker_fd);
 	worker_fd = -1;
+	worker_write = NULL;
 }
 
 /* reopen, in an I/O worker; what is raised becomes the write's result */
@@ -288,6 +290,7 @@ wal_reopen(PgAioHandle *ioh)
 				 errmsg("could not open file \"%s\": %m", name)));
 	}
 	pgaio_io_get_op_data(ioh)->write.fd = worker_fd;
+	worker_write = ioh;
 }
 
 static char *
@@ -336,7 +339,9 @@ wal_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	uint64	   *number;
 	uint8		n;
 
-	close_worker_file();
+	/* an earlier one may be completed while the next is being submitted */
+	if (ioh == worker_write)
+		close_worker_file();
 
 	if (result < 0 && result != -EINTR && result != -EAGAIN &&
 		result != -ECANCELED && result != -ENOENT)

@@ -14,6 +14,8 @@
 #include "storage/latch.h"
 
 struct IoMethodOps;
+struct io_uring;
+struct io_uring_params;
 
 /* io_method, as it was configured; upstream's variable is what it comes to */
 extern PGDLLIMPORT int aio_io_method;
@@ -24,6 +26,7 @@ extern PGDLLIMPORT char *aio_effective_io_method;
 /* io_method.c */
 extern void AioAssignIoMethod(int newval, void *extra);
 extern void AioChooseIoMethod(void);
+extern void AioReportIoMethod(void);
 extern bool AioUsesWorkers(void);
 
 /* libaio.c */
@@ -39,6 +42,20 @@ extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
 #ifdef IOMETHOD_IO_URING_ENABLED
 extern const char *AioUringProbe(void);
 extern void AioUringBeforeSetup(void);
+extern int	AioUringQueueInit(struct io_uring *ring);
+extern int	AioUringQueueInitMem(struct io_uring *ring,
+								 struct io_uring_params *params,
+								 void *memory, size_t size);
+extern void AioUringCloseRings(void);
 #endif
+
+/* SysLoggerMain(): of what it has inherited, this would stay */
+static inline void
+AioForgetRings(void)
+{
+#ifdef IOMETHOD_IO_URING_ENABLED
+	AioUringCloseRings();
+#endif
+}
 
 #endif							/* AIO_IO_METHOD_H */

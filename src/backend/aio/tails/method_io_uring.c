@@ -5,8 +5,9 @@
  *	  blocking, and wait for any completion instead of a certain one; find
  *	  out whether io_uring can be used; and give rings back after a crash.
  *
- * Both follow the ring's own rule: completions are taken off a ring only
- * under its completion_lock, by its owner or by whoever waits for its I/O.
+ * Looking and waiting follow the ring's own rule: completions are taken off a
+ * ring only under its completion_lock, by its owner or by whoever waits for its
+ * I/O.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -14,17 +15,31 @@
  */
 #ifdef IOMETHOD_IO_URING_ENABLED
 
+#include <sys/resource.h>
+
 #include "../internal.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 
-/* the rings that have been set up to see whether that is possible */
+/* how long to wait for memory that is about to be free, in microseconds */
+#define RETRY_INTERVAL	10000
+#define RETRY_MAX		(5 * 1000 * 1000)
+
+/* rings that have been set up to see whether that is possible */
 static struct io_uring *probes = NULL;
 static int	nprobes = 0;
+
+/* copies of those of the server's processes, in the postmaster */
+static struct io_uring *rings = NULL;
+static int	nrings = 0;
+
+/* some have been closed, whose memory the kernel may not have released yet */
+static bool rings_closed = false;
 
 static void
 end_probe(void)
 {
+	rings_closed |= nprobes > 0;
 	while (nprobes > 0)
 		io_uring_queue_exit(&probes[--nprobes]);
 	if (probes != NULL)
@@ -32,30 +47,97 @@ end_probe(void)
 	probes = NULL;
 }
 
-/* on_shmem_exit callback of the postmaster: the last one that has the rings */
-static void
-close_rings(int code, Datum arg)
+/*
+ * This process lets go of all rings: the postmaster, before it starts anew
+ * after a crash, and a child that survives that.  There would be as many more
+ * each time, until there is no memory for them.
+ */
+void
+AioUringCloseRings(void)
 {
-	for (int i = 0; i < pgaio_uring_procs(); i++)
-	{
-		struct io_uring *ring = &pgaio_uring_contexts[i].io_uring_ring;
-
-		/* setting it up may have failed */
-		if (ring->ring_fd > 0)
-			io_uring_queue_exit(ring);
-	}
+	rings_closed |= nrings > 0;
+	while (nrings > 0)
+		io_uring_queue_exit(&rings[--nrings]);
 }
 
-/*
- * The server's rings are about to be set up.  Makes room for them, and sees to
- * it that they are closed if the server starts anew after a crash: each time
- * there would be as many more, until there is no memory for them.
- */
+static void
+at_shmem_exit(int code, Datum arg)
+{
+	AioUringCloseRings();
+}
+
+/* The server's rings are about to be set up. */
 void
 AioUringBeforeSetup(void)
 {
-	end_probe();
-	on_shmem_exit(close_rings, 0);
+	if (pgaio_uring_caps.mem_init_size > 0)
+		end_probe();
+	if (rings == NULL)
+		rings = MemoryContextAlloc(TopMemoryContext,
+								   pgaio_uring_procs() * sizeof(struct io_uring));
+	on_shmem_exit(at_shmem_exit, 0);
+}
+
+/* Is there going to be memory for a ring? */
+static bool
+retry(int ret, int *waited)
+{
+	if (ret != -ENOMEM || !rings_closed || *waited >= RETRY_MAX)
+		return false;
+	pg_usleep(RETRY_INTERVAL);
+	*waited += RETRY_INTERVAL;
+	return true;
+}
+
+/* io_uring_queue_init() for a process of the server */
+int
+AioUringQueueInit(struct io_uring *ring)
+{
+	int			waited = 0;
+	int			ret = 0;
+
+	if (nprobes > 0)
+		*ring = probes[--nprobes];
+	else
+	{
+		do
+		{
+			ret = io_uring_queue_init(io_max_concurrency, ring, 0);
+		} while (retry(ret, &waited));
+	}
+	if (ret >= 0)
+		rings[nrings++] = *ring;
+	return ret;
+}
+
+#if defined(HAVE_IO_URING_QUEUE_INIT_MEM) && defined(IORING_SETUP_NO_MMAP)
+/* io_uring_queue_init_mem() likewise; 'size' bytes of memory are left */
+int
+AioUringQueueInitMem(struct io_uring *ring, struct io_uring_params *params,
+					 void *memory, size_t size)
+{
+	int			waited = 0;
+	int			ret;
+
+	do
+	{
+		ret = io_uring_queue_init_mem(io_max_concurrency, ring, params, memory, size);
+	} while (retry(ret, &waited));
+	if (ret >= 0)
+		rings[nrings++] = *ring;
+	return ret;
+}
+#endif
+
+/* Would the server have files left that it may open? */
+static bool
+leaves_files(int n)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+		limit.rlim_cur == RLIM_INFINITY ||
+		limit.rlim_cur >= (rlim_t) n + Min(max_files_per_process, limit.rlim_cur / 2);
 }
 
 /* Are the operations there that we need, and can one be submitted? */
@@ -93,25 +175,29 @@ probe_operations(struct io_uring *ring)
 
 /*
  * Can io_uring be used, by all processes of this server?  Returns NULL, or a
- * phrase that says why not.  What it takes is kept until AioUringBeforeSetup(),
- * or servers that start at the same time would deceive each other.
+ * phrase that says why not.  The rings are kept for AioUringQueueInit(), if it
+ * can use them, or servers that start at the same time would deceive each
+ * other.
  */
 const char *
 AioUringProbe(void)
 {
-	int			nrings = pgaio_uring_procs();
+	int			n = pgaio_uring_procs();
 	const char *why_not = NULL;
 
+	if (!leaves_files(n))
+		return psprintf(_("io_uring would take %d of the files that a process may open"), n);
+
 	pgaio_uring_check_capabilities();
-	probes = MemoryContextAlloc(TopMemoryContext, nrings * sizeof(struct io_uring));
-	while (nprobes < nrings && why_not == NULL)
+	probes = MemoryContextAlloc(TopMemoryContext, n * sizeof(struct io_uring));
+	while (nprobes < n && why_not == NULL)
 	{
 		int			ret = io_uring_queue_init(io_max_concurrency, &probes[nprobes], 0);
 
 		if (ret < 0)
 		{
 			errno = -ret;
-			why_not = psprintf(_("io_uring cannot be set up for %d processes: %m"), nrings);
+			why_not = psprintf(_("io_uring cannot be set up for %d processes: %m"), n);
 		}
 		else if (nprobes++ == 0)
 			why_not = probe_operations(&probes[0]);

@@ -67,3 +67,9 @@ submit(PgAioHandle *ioh)
 {
 	pgaio_io_perform_synchronously(ioh);
 }
+
+PostmasterMain(int argc, char *argv[])
+{
+	ereport(LOG,
+			(errmsg("starting %s", PG_VERSION_STR)));
+}

@@ -74,3 +74,10 @@ submit(PgAioHandle *ioh)
 {
 	pgaio_io_perform_synchronously(ioh);
 }
+
+PostmasterMain(int argc, char *argv[])
+{
+	ereport(LOG,
+			(errmsg("starting %s", PG_VERSION_STR)));
+	AioReportIoMethod();
+}

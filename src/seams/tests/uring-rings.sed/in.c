@@ -1,0 +1,19 @@
+#ifdef HAVE_IO_URING_QUEUE_INIT_MEM
+	ret = io_uring_queue_init_mem(io_max_concurrency, &test_ring, &p, ring_ptr, ring_size);
+	ret = io_uring_queue_init_mem(io_max_concurrency, &context->io_uring_ring, &p, ring_mem_next, ring_mem_remain);
+#endif
+	ret = io_uring_queue_init(io_max_concurrency, &context->io_uring_ring, 0);
+
+SysLoggerMain(const void *startup_data, size_t startup_data_len)
+{
+	if (PostmasterContext)
+	{
+	}
+}
+
+other(void)
+{
+	if (PostmasterContext)
+	{
+	}
+}
