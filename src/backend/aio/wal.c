@@ -15,7 +15,8 @@
  *
  * Upholds INVARIANT-50 to 53.
  *
- * Tests: src/test/aio/t/018_wal.pl, src/test/aio/t/020_wal_crash.pl.
+ * Tests: src/test/aio/t/018_wal.pl, src/test/aio/t/020_wal_crash.pl,
+ *		  src/test/aio/t/024_wal_streams.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
