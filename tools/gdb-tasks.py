@@ -62,7 +62,7 @@ def members(head, type_name, member):
 
 
 def awaited(future):
-    kind = future['ops']['kind'].string()
+    kind = future['ops']['name'].string()
     if kind != 'read':
         return kind
     wref = future.cast(gdb.lookup_type('AioReadFuture').pointer())['wref']

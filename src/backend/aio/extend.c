@@ -35,6 +35,7 @@
 #include "catalog/catalog.h"
 #include "catalog/pg_am_d.h"
 #include "aio/extend.h"
+#include "aio/shared_state.h"
 #include "aio/stats.h"
 #include "miscadmin.h"
 #include "port/pg_iovec.h"
@@ -123,10 +124,6 @@ static int	nremembered = 0;
 /* the one whose extension lock is held, or NULL */
 static Extended *extending = NULL;
 
-static shmem_request_hook_type prev_shmem_request_hook;
-static shmem_startup_hook_type prev_shmem_startup_hook;
-static bool shmem_requested = false;
-
 /* this session uses a reserve */
 bool		aio_reserves_used = false;
 
@@ -138,45 +135,34 @@ static void leave_at_exit(int code, Datum arg);
 static void at_xact_event(XactEvent event, void *arg);
 static void at_timeout(void);
 
-static void
-request_shmem(void)
+static Size
+reserves_size(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	shmem_requested = true;
-	RequestAddinShmemSpace(sizeof(SpaceReserves));
+	return sizeof(SpaceReserves);
 }
 
 static void
-init_shmem(void)
+init_reserves(void)
 {
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	if (!shmem_requested)
-		return;					/* initdb's bootstrap */
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	reserves = ShmemInitStruct("aio space reserves", sizeof(SpaceReserves), &found);
-	if (!found)
-	{
-		memset(reserves, 0, sizeof(SpaceReserves));
-		LWLockInitialize(&reserves->lock, LWLockNewTrancheId());
-		for (int i = 0; i < NSLOTS; i++)
-			SpinLockInit(&reserves->slots[i].mutex);
-	}
+	memset(reserves, 0, sizeof(SpaceReserves));
+	LWLockInitialize(&reserves->lock, LWLockNewTrancheId());
 	LWLockRegisterTranche(reserves->lock.tranche, "AioSpaceReserves");
-	LWLockRelease(AddinShmemInitLock);
+	for (int i = 0; i < NSLOTS; i++)
+		SpinLockInit(&reserves->slots[i].mutex);
 }
+
+static const AioSharedState reserves_state = {
+	.name = "aio space reserves",
+	.size = reserves_size,
+	.address = (void **) &reserves,
+	.initialize = init_reserves,
+};
 
 /* While libraries are preloaded: ask for shared memory. */
 void
 AioExtendInitialize(void)
 {
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = init_shmem;
+	AioShareState(&reserves_state);
 	RegisterXactCallback(at_xact_event, NULL);
 }
 

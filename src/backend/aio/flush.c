@@ -18,14 +18,19 @@
 
 #include "access/xlog.h"
 #include "aio/stats.h"
+#include "aio/usage.h"
 #include "aio/wal.h"
 #include "portability/instr_time.h"
+
+/* the flush that is being waited for is that of a future */
+bool		aio_flush_is_counted = false;
 
 static bool flush_poll(AioFuture *future);
 static void flush_wait(AioFuture *future);
 
 static const AioFutureOps flush_ops = {
-	.kind = "flush",
+	.name = "flush",
+	.kind = AIO_KIND_FLUSH,
 	.elsewhere = true,
 	.poll = flush_poll,
 	.wait = flush_wait,
@@ -38,10 +43,17 @@ static const AioFutureOps flush_ops = {
 void
 AioFlushFutureInit(AioFlushFuture *flush, XLogRecPtr upto)
 {
+	instr_time	never;
+
 	flush->future.ops = &flush_ops;
 	flush->upto = upto;
+	AioCountStart(AIO_KIND_FLUSH, 0);
+	INSTR_TIME_SET_ZERO(never);
+	AioCountEnd(AIO_KIND_FLUSH, never);
 	if (XLogNeedsFlush(upto))
 		AioRequestFlush(upto);
+	else
+		aio_usage[AIO_KIND_FLUSH].completed_inline++;
 }
 
 static bool
@@ -58,7 +70,9 @@ flush_wait(AioFuture *future)
 	instr_time	after;
 
 	INSTR_TIME_SET_CURRENT(before);
+	aio_flush_is_counted = true;
 	XLogFlush(((AioFlushFuture *) future)->upto);
+	aio_flush_is_counted = false;
 	INSTR_TIME_SET_CURRENT(after);
 	INSTR_TIME_ACCUM_DIFF(aio_session_stats_data.wait_time, after, before);
 }

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "aio/pgstat_aio.h"
 #include "aio/seams.h"
 #include "aio/stats.h"
 #include "internal.h"
@@ -21,7 +22,7 @@
 static bool always_complete(AioFuture *future);
 
 static const AioFutureOps yield_ops = {
-	.kind = "yield",
+	.name = "yield",
 	.poll = always_complete,
 };
 
@@ -82,6 +83,16 @@ AioSuspendVerdictName(AioSuspendVerdict verdict)
 	return verdict_names[verdict];
 }
 
+/* A task that works on this index is about to be suspended. */
+static void
+count_suspension(Relation index)
+{
+	AioIndexStats *stats = AioPendingIndexStats(index);
+
+	if (stats != NULL)
+		stats->suspensions++;
+}
+
 /*
  * Await a future: return at once if it is complete, suspend the running task
  * until it is if the rules allow that, and otherwise leave the waiting to the
@@ -110,6 +121,9 @@ AioAwait(AioFuture *future)
 	}
 
 	AioRememberScopes();
+	if (task->options.rel != NULL)
+		count_suspension(task->options.rel);
+	aio_usage[future->ops->kind].suspended++;
 	do
 	{
 		aio_session_stats_data.suspensions++;

@@ -19,8 +19,11 @@
 #include "aio/extend.h"
 #include "aio/index_insert.h"
 #include "aio/io_method.h"
+#include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
+#include "aio/pgstat_aio.h"
 #include "aio/seams.h"
+#include "aio/task_board.h"
 #include "aio/wal.h"
 #include "aio/write.h"
 #include "internal.h"
@@ -48,6 +51,15 @@ AioInitialize(void)
 							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
 							   NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("aio.explain",
+							 "EXPLAIN ANALYZE shows asynchronous I/O without being asked.",
+							 "This is how auto_explain is made to show it.",
+							 &aio_explain,
+							 false,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.index_batch_memory",
 							"Memory in which one statement gathers index entries, to insert them in index order.",
 							"0 inserts the index entries of each row with the row.",
@@ -68,7 +80,7 @@ AioInitialize(void)
 
 	DefineCustomIntVariable("aio.max_tasks",
 							"Maximum number of tasks of one session that may await I/O at the same time.",
-							"Three quarters of \"io_max_concurrency\" and the session's share of buffer pins are limits, too.",
+							"Half of \"io_max_concurrency\" and half of the session's share of buffer pins are limits, too.",
 							&aio_max_tasks,
 							64, 1, AIO_MAX_TASKS_LIMIT,
 							PGC_USERSET,
@@ -170,7 +182,11 @@ AioInitialize(void)
 	AioWriteInitialize();
 	AioExtendInitialize();
 	AioWalInitialize();
+	AioUsageInitialize();
+	AioTaskBoardInitialize();
+	AioPgStatInitialize();
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();
+	AioNodeUsageInitialize();
 	AioParallelInsertInitialize();
 }

@@ -74,6 +74,7 @@ struct AioTask
 	AioTaskOptions options;
 	AioTaskBody body;
 	AioFuture  *awaits;			/* while suspended */
+	int			place;			/* on the board, or -1 */
 	ErrorData  *error;			/* if failed; in the scope's memory context */
 
 	AioFlow		flow;			/* its globals while it does not run */
@@ -90,6 +91,7 @@ struct AioTask
 struct AioScope
 {
 	AioScope   *parent;
+	uint64		number;			/* of the process's scopes */
 	dlist_node	pool_node;
 	AioScopeBody body;
 	void	   *arg;			/* of the body */

@@ -34,7 +34,7 @@ typedef struct QuietFuture
 static bool quiet_poll(AioFuture *future);
 
 static const AioFutureOps quiet_ops = {
-	.kind = "quiet",
+	.name = "quiet",
 	.holds_nothing = true,
 	.poll = quiet_poll,
 };

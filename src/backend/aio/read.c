@@ -22,6 +22,7 @@
  */
 #include "postgres.h"
 
+#include "aio/pgstat_aio.h"
 #include "aio/read.h"
 #include "aio/seams.h"
 #include "aio/stats.h"
@@ -37,13 +38,15 @@ static void read_wait(AioFuture *future);
 static void write_wait(AioFuture *future);
 
 static const AioFutureOps read_ops = {
-	.kind = "read",
+	.name = "read",
+	.kind = AIO_KIND_READ,
 	.poll = io_poll,
 	.wait = read_wait,
 };
 
 static const AioFutureOps write_ops = {
-	.kind = "write",
+	.name = "write",
+	.kind = AIO_KIND_WRITE,
 	.poll = io_poll,
 	.wait = write_wait,
 };
@@ -97,7 +100,11 @@ io_wait(AioIOFuture *io, IOOp op)
 
 		if (ioh->owner_procno == MyProcNumber &&
 			(ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0)
+		{
+			AioBeginWait(ioh, generation);
 			AioUringWaitAny(ioh, generation);
+			AioEndWait();
+		}
 		else
 			pgaio_wref_wait(&io->wref);
 	}
@@ -280,6 +287,13 @@ AioAwaitTaskRead(ReadBuffersOperation *operation)
 		return;
 
 	AioBatchConsider();
+	if (aio_current_task->options.rel != NULL)
+	{
+		AioIndexStats *stats = AioPendingIndexStats(aio_current_task->options.rel);
+
+		if (stats != NULL)
+			stats->reads++;
+	}
 	AioReadFutureInit(&read, &operation->io_wref);
 	AioStatsReadStarted();
 	AioAwait(&read.future);

@@ -27,6 +27,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "aio/pgstat_aio.h"
 #include "aio/read.h"
 #include "aio/seams.h"
 #include "aio/stats.h"
@@ -37,6 +38,7 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "utils/memutils.h"
+#include "utils/pgstat_internal.h"
 
 AioScope   *aio_current_scope = NULL;
 
@@ -50,6 +52,9 @@ int			aio_max_tasks = 64;
 
 /* scopes are kept for reuse, as a dropped one lives until its owner's end */
 static dlist_head scope_pool = DLIST_STATIC_INIT(scope_pool);
+
+/* number of the scope that was begun last */
+static uint64 last_number = 0;
 
 /* holds the argument of a task for which there is no stack */
 static AioTask stackless;
@@ -72,13 +77,13 @@ static const ResourceOwnerDesc scope_resowner_desc = {
 };
 
 static const AioFutureOps any_ops = {
-	.kind = "tasks",
+	.name = "tasks",
 	.poll = any_ready,
 	.wait = any_wait,
 };
 
 static const AioFutureOps turn_ops = {
-	.kind = "turn",
+	.name = "turn",
 	.holds_nothing = true,
 	.poll = my_turn,
 };
@@ -118,6 +123,7 @@ scope_begin(AioScopeBody body, void *arg)
 								dlist_pop_head_node(&scope_pool));
 
 	scope->parent = aio_current_scope;
+	scope->number = ++last_number;
 	scope->body = body;
 	scope->arg = arg;
 	scope->owner = CurrentResourceOwner;
@@ -138,6 +144,7 @@ scope_begin(AioScopeBody body, void *arg)
 	scope->nest_level = GetCurrentTransactionNestLevel();
 	aio_current_scope = scope;
 	aio_session_stats_data.scopes++;
+	pgstat_report_fixed = true;
 	return scope;
 }
 
@@ -208,6 +215,7 @@ abandon_tasks(AioScope *scope)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
+		aio_usage[task->awaits->ops->kind].cancelled++;
 		if (AioFutureIsRead(task->awaits))
 			AioReadAbandon((AioIOFuture *) task->awaits);
 		for (AioScope *inner = task->flow.scope; inner != scope; inner = inner->parent)
@@ -374,6 +382,7 @@ task_failed(AioScope *scope, AioTask *task)
 	ErrorData  *error;
 
 	aio_session_stats_data.tasks_failed++;
+	AioStatFailure(MyBackendType, AIO_KIND_TASK);
 	if (task->id > scope->turn_limit && AioErrorIsAboutRow(task->error->sqlerrcode))
 	{
 		/* an earlier one's error is on its way already */

@@ -10,21 +10,56 @@
 #include "postgres.h"
 
 #include "aio/stats.h"
+#include "aio/usage.h"
 
 AioSessionStats aio_session_stats_data;
 
-/* Begin anew; what is under way stays counted as under way. */
+/* what the counters were when they were shown from 0 on again */
+static AioSessionStats base;
+
+/*
+ * Show them from 0 on again.  They go on counting, as others want to know what
+ * has changed between two moments; but the maximum is that since now.
+ */
 void
 AioStatsReset(void)
 {
-	int			reads_in_flight = aio_session_stats_data.reads_in_flight;
-	int			suspended_tasks = aio_session_stats_data.suspended_tasks;
+	AioStatsAdvance();
+	base = aio_session_stats_data;
+	aio_session_stats_data.reads_in_flight_max = aio_session_stats_data.reads_in_flight;
+}
 
-	memset(&aio_session_stats_data, 0, sizeof(aio_session_stats_data));
-	aio_session_stats_data.reads_in_flight = reads_in_flight;
-	aio_session_stats_data.reads_in_flight_max = reads_in_flight;
-	aio_session_stats_data.suspended_tasks = suspended_tasks;
-	INSTR_TIME_SET_CURRENT(aio_session_stats_data.last_change);
+/* What is to be shown: what has been counted since then. */
+void
+AioStatsShown(AioSessionStats *shown)
+{
+	AioStatsAdvance();
+	*shown = aio_session_stats_data;
+#define SINCE_BASE(counter) shown->counter -= base.counter
+	SINCE_BASE(scopes);
+	SINCE_BASE(tasks);
+	SINCE_BASE(tasks_suspended);
+	SINCE_BASE(tasks_failed);
+	SINCE_BASE(tasks_dropped);
+	SINCE_BASE(suspensions);
+	for (int i = 0; i < AIO_SUSPEND_VERDICTS; i++)
+		SINCE_BASE(blocked[i]);
+	SINCE_BASE(reads);
+	INSTR_TIME_SUBTRACT(shown->wait_time, base.wait_time);
+	SINCE_BASE(entries_gathered);
+	SINCE_BASE(batches);
+	SINCE_BASE(batches_full);
+	SINCE_BASE(batches_looked_at);
+	SINCE_BASE(leaf_visits);
+	SINCE_BASE(space_hits);
+	SINCE_BASE(space_waits);
+	SINCE_BASE(space_requests);
+	SINCE_BASE(wal_writes);
+	SINCE_BASE(flushes_awaited);
+	SINCE_BASE(commits_held);
+	SINCE_BASE(reads_in_flight_us);
+	SINCE_BASE(suspended_us);
+#undef SINCE_BASE
 }
 
 /*
@@ -76,6 +111,11 @@ AioStatsReadEnded(void)
 void
 AioStatsSuspended(int change)
 {
+	AioKindUsage *usage = &aio_usage[AIO_KIND_TASK];
+	int			suspended;
+
 	AioStatsAdvance();
-	aio_session_stats_data.suspended_tasks += change;
+	suspended = aio_session_stats_data.suspended_tasks += change;
+	usage->in_flight = suspended;
+	usage->in_flight_max = Max(usage->in_flight_max, suspended);
 }

@@ -21,10 +21,13 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "aio/read.h"
 #include "aio/seams.h"
+#include "aio/task_board.h"
 #include "internal.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/wait_event.h"
 
@@ -84,6 +87,7 @@ AioTaskGet(void)
 		return NULL;
 	}
 	task->state = AIO_TASK_IDLE;
+	task->place = AioTaskBoardPlace();
 	make_stack(task);
 	pool_size++;
 	return task;
@@ -108,6 +112,7 @@ AioTaskPut(AioTask *task)
 	/* aio.max_tasks has been lowered, perhaps */
 	if (unlikely(pool_size > aio_max_tasks + SPARE_TASKS))
 	{
+		AioTaskBoardGiveBack(task->place);
 		AioStackFree(&task->stack);
 		pfree(task);
 		pool_size--;
@@ -172,6 +177,8 @@ AioTaskResume(AioTask *task)
 	AioContext	here;
 
 	task->awaits = NULL;
+	if (task->place >= 0)
+		AioTaskBoardRemove(task->place);
 	AioFlowSave(&mine);
 	task->resumer = &here;
 	aio_current_task = task;
@@ -182,6 +189,28 @@ AioTaskResume(AioTask *task)
 
 	aio_current_task = me;
 	AioFlowRestore(&mine);
+}
+
+/* Say on the board what the task awaits. */
+static void
+post(const AioTask *task, const AioFuture *future)
+{
+	AioTaskNotice notice = {0};
+
+	notice.pid = MyProcPid;
+	notice.scope = task->scope->number;
+	notice.task = task->id;
+	notice.relation = task->options.rel == NULL ? InvalidOid :
+		RelationGetRelid(task->options.rel);
+	strlcpy(notice.awaits, future->ops->name, sizeof(notice.awaits));
+	if (future->ops->kind == AIO_KIND_READ || future->ops->kind == AIO_KIND_WRITE)
+		notice.io = ((const AioIOFuture *) future)->wref;
+	else
+		pgaio_wref_clear(&notice.io);
+	notice.lsn = future->ops->kind == AIO_KIND_FLUSH ?
+		((const AioFlushFuture *) future)->upto : InvalidXLogRecPtr;
+	INSTR_TIME_SET_CURRENT(notice.since);
+	AioTaskBoardPost(task->place, &notice);
 }
 
 /*
@@ -202,6 +231,8 @@ AioTaskSuspend(AioFuture *future)
 	Assert(AioMaySuspend() == AIO_SUSPEND_OK);
 
 	task->awaits = future;
+	if (task->place >= 0)
+		post(task, future);
 	set_state(task, AIO_TASK_RUNNING, AIO_TASK_SUSPENDED);
 	AioFlowSave(&task->flow);
 	AioContextSwitch(&task->suspended_at, task->resumer);
@@ -222,6 +253,8 @@ void
 AioTaskDrop(AioTask *task)
 {
 	set_state(task, AIO_TASK_SUSPENDED, AIO_TASK_DROPPED);
+	if (task->place >= 0)
+		AioTaskBoardRemove(task->place);
 }
 
 /* AioContextBody: run what the task is given. */

@@ -27,7 +27,9 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "aio/seams.h"
+#include "aio/shared_state.h"
 #include "aio/stats.h"
+#include "aio/usage.h"
 #include "aio/wal.h"
 #include "internal.h"
 #include "miscadmin.h"
@@ -37,13 +39,11 @@
 #include "replication/walsender_private.h"
 #include "storage/aio_internal.h"
 #include "storage/aio_subsys.h"
-#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
-#include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/guc.h"
 #include "utils/injection_point.h"
@@ -138,64 +138,53 @@ typedef struct WalPipeline
 
 static WalPipeline *pipeline;
 
-static shmem_request_hook_type prev_shmem_request_hook;
-static shmem_startup_hook_type prev_shmem_startup_hook;
-static bool shmem_requested = false;
+/* wait event: for others who will want a sync, too */
+static uint32 company_event;
 
-static void
-request_shmem(void)
+static Size
+pipeline_size(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	shmem_requested = true;
-	RequestAddinShmemSpace(sizeof(WalPipeline));
+	return sizeof(WalPipeline);
 }
 
 static void
-init_shmem(void)
+init_pipeline(void)
 {
-	bool		found;
-	int			tranche;
+	int			tranche = LWLockNewTrancheId();
 
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	if (!shmem_requested)
-		return;					/* initdb's bootstrap */
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	pipeline = ShmemInitStruct("aio WAL pipeline", sizeof(WalPipeline), &found);
-	if (!found)
+	memset(pipeline, 0, sizeof(WalPipeline));
+	SpinLockInit(&pipeline->mutex);
+	for (int i = 0; i < NSYNCS; i++)
 	{
-		memset(pipeline, 0, sizeof(WalPipeline));
-		SpinLockInit(&pipeline->mutex);
-		tranche = LWLockNewTrancheId();
-		for (int i = 0; i < NSYNCS; i++)
-		{
-			LWLockInitialize(&pipeline->syncs[i].lock, tranche);
-			pg_atomic_init_u64(&pipeline->syncs[i].number, 0);
-		}
-		pg_atomic_init_u64(&pipeline->started, InvalidXLogRecPtr);
-		pg_atomic_init_u64(&pipeline->syncing, InvalidXLogRecPtr);
-		pg_atomic_init_u64(&pipeline->finished, 0);
-		pg_atomic_init_u64(&pipeline->wanted, InvalidXLogRecPtr);
-		pg_atomic_init_u64(&pipeline->segment, 0);
-		pg_atomic_init_u32(&pipeline->sync_time, 0);
-		pg_atomic_init_u32(&pipeline->flushing, 0);
-		pg_atomic_init_u32(&pipeline->arrived, 0);
-		pg_atomic_init_u32(&pipeline->expected, 0);
-		pg_atomic_init_flag(&pipeline->kicking);
+		LWLockInitialize(&pipeline->syncs[i].lock, tranche);
+		pg_atomic_init_u64(&pipeline->syncs[i].number, 0);
 	}
-	LWLockRegisterTranche(pipeline->syncs[0].lock.tranche, "AioWalSync");
-	LWLockRelease(AddinShmemInitLock);
+	pg_atomic_init_u64(&pipeline->started, InvalidXLogRecPtr);
+	pg_atomic_init_u64(&pipeline->syncing, InvalidXLogRecPtr);
+	pg_atomic_init_u64(&pipeline->finished, 0);
+	pg_atomic_init_u64(&pipeline->wanted, InvalidXLogRecPtr);
+	pg_atomic_init_u64(&pipeline->segment, 0);
+	pg_atomic_init_u32(&pipeline->sync_time, 0);
+	pg_atomic_init_u32(&pipeline->flushing, 0);
+	pg_atomic_init_u32(&pipeline->arrived, 0);
+	pg_atomic_init_u32(&pipeline->expected, 0);
+	pg_atomic_init_flag(&pipeline->kicking);
+	LWLockRegisterTranche(tranche, "AioWalSync");
+	company_event = WaitEventExtensionNew("AioWalCompany");
 }
+
+static const AioSharedState pipeline_state = {
+	.name = "aio WAL pipeline",
+	.size = pipeline_size,
+	.address = (void **) &pipeline,
+	.initialize = init_pipeline,
+};
 
 /* While libraries are preloaded: ask for shared memory. */
 void
 AioWalInitialize(void)
 {
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = init_shmem;
+	AioShareState(&pipeline_state);
 }
 
 /* GUC assign_hook for aio.wal_write_ahead: look again when to write */
@@ -794,6 +783,7 @@ wait_for_company(XLogRecPtr inserted)
 		instr_time	now;
 
 		INSTR_TIME_SET_CURRENT(start);
+		pgstat_report_wait_start(company_event);
 		do
 		{
 			pg_usleep(COMPANY_INTERVAL);
@@ -803,6 +793,7 @@ wait_for_company(XLogRecPtr inserted)
 		} while (!complete &&
 				 INSTR_TIME_GET_MICROSEC(now) < time * 3 / 4 &&
 				 AioWalRequest() < pg_atomic_read_u64(&pipeline->started) + most);
+		pgstat_report_wait_end();
 
 		/* whose transactions take longer is not worth waiting for */
 		pipeline->disappointed = complete ? 0 :
@@ -829,9 +820,17 @@ wait_for_company(XLogRecPtr inserted)
 bool
 AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 {
+	bool		counted = aio_flush_is_counted;
+	instr_time	start;
+
 	if (!in_use())
 		return false;
 
+	/* an error must not leave it behind */
+	aio_flush_is_counted = false;
+	if (!counted)
+		AioCountStart(AIO_KIND_FLUSH, 0);
+	INSTR_TIME_SET_CURRENT(start);
 	pg_atomic_fetch_add_u32(&pipeline->arrived, 1);
 	pg_atomic_fetch_add_u32(&pipeline->flushing, 1);
 	for (;;)
@@ -875,6 +874,9 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 		write_and_sync(inserted, tli);
 	}
 	pg_atomic_fetch_sub_u32(&pipeline->flushing, 1);
+	if (!counted)
+		AioCountEnd(AIO_KIND_FLUSH, start);
+	AioCountWait(AIO_KIND_FLUSH, start);
 	finish_segments(tli);
 	return true;
 }

@@ -21,6 +21,7 @@
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
+#include "aio/usage.h"
 #include "aio/wal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -152,6 +153,11 @@ void
 AioWalWriteNow(int fd, XLogSegNo segno, TimeLineID tli,
 			   const char *from, Size nbytes, uint32 offset)
 {
+	instr_time	before;
+
+	AioCountStart(AIO_KIND_WAL, nbytes);
+	aio_usage[AIO_KIND_WAL].completed_inline++;
+	INSTR_TIME_SET_CURRENT(before);
 	while (nbytes > 0)
 	{
 		instr_time	start;
@@ -174,6 +180,7 @@ AioWalWriteNow(int fd, XLogSegNo segno, TimeLineID tli,
 		offset += written;
 		nbytes -= written;
 	}
+	AioCountEnd(AIO_KIND_WAL, before);
 }
 
 /*

@@ -22,14 +22,13 @@
  */
 #include "postgres.h"
 
+#include "aio/shared_state.h"
 #include "aio/write.h"
 #include "miscadmin.h"
 #include "port/pg_iovec.h"
 #include "storage/aio_internal.h"
 #include "storage/aio_subsys.h"
 #include "storage/bufmgr.h"
-#include "storage/ipc.h"
-#include "storage/shmem.h"
 #include "storage/spin.h"
 #include "storage/sync.h"
 #include "utils/guc.h"
@@ -49,11 +48,7 @@ typedef struct BouncePages
 } BouncePages;
 
 static BouncePages *bounce;
-static char *pages;				/* aligned for direct I/O */
-
-static shmem_request_hook_type prev_shmem_request_hook;
-static shmem_startup_hook_type prev_shmem_startup_hook;
-static bool shmem_requested = false;
+static char *pages;				/* aligned for direct I/O, with room for that */
 
 /* aio.write_buffers, if not too many: their I/Os pin buffers */
 static int	npages = 0;
@@ -72,10 +67,22 @@ choose_write_buffers(void)
 }
 
 static Size
-control_size(void)
+list_size(void)
 {
+	choose_write_buffers();
+	npages = Min(aio_write_buffers, NBuffers / 4);
 	return add_size(offsetof(BouncePages, next_free),
 					mul_size(sizeof(int), npages));
+}
+
+static void
+init_list(void)
+{
+	SpinLockInit(&bounce->mutex);
+	bounce->nfree = npages;
+	bounce->first_free = npages > 0 ? 0 : -1;
+	for (int i = 0; i < npages; i++)
+		bounce->next_free[i] = i + 1 < npages ? i + 1 : -1;
 }
 
 static Size
@@ -85,49 +92,31 @@ pages_size(void)
 }
 
 static void
-request_shmem(void)
+init_pages(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	choose_write_buffers();
-	shmem_requested = true;
-	npages = Min(aio_write_buffers, NBuffers / 4);
-	RequestAddinShmemSpace(control_size());
-	RequestAddinShmemSpace(pages_size());
+	pages = (char *) TYPEALIGN(PG_IO_ALIGN_SIZE, pages);
 }
 
-static void
-init_shmem(void)
-{
-	bool		found;
+static const AioSharedState list_state = {
+	.name = "aio bounce pages, list",
+	.size = list_size,
+	.address = (void **) &bounce,
+	.initialize = init_list,
+};
 
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	if (!shmem_requested)
-		return;					/* initdb's bootstrap */
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	bounce = ShmemInitStruct("aio bounce pages, list", control_size(), &found);
-	pages = (char *) TYPEALIGN(PG_IO_ALIGN_SIZE,
-							   ShmemInitStruct("aio bounce pages", pages_size(), &found));
-	if (!found)
-	{
-		SpinLockInit(&bounce->mutex);
-		bounce->nfree = npages;
-		bounce->first_free = npages > 0 ? 0 : -1;
-		for (int i = 0; i < npages; i++)
-			bounce->next_free[i] = i + 1 < npages ? i + 1 : -1;
-	}
-	LWLockRelease(AddinShmemInitLock);
-}
+static const AioSharedState pages_state = {
+	.name = "aio bounce pages",
+	.size = pages_size,
+	.address = (void **) &pages,
+	.initialize = init_pages,
+};
 
 /* While libraries are preloaded: ask for shared memory. */
 void
 AioWriteInitialize(void)
 {
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = init_shmem;
+	AioShareState(&list_state);
+	AioShareState(&pages_state);
 }
 
 /* ------------------------------------------------------------------------

@@ -346,7 +346,7 @@ wait_for_wal(void)
 	if (suspend_for_victim(&flush.future))
 		return;
 	AioBeforeBlock();
-	XLogFlush(flush.upto);
+	flush.future.ops->wait(&flush.future);
 }
 
 /*

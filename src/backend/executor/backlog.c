@@ -48,6 +48,7 @@
 #include "access/xact.h"
 #include "aio/backlog.h"
 #include "aio/index_insert.h"
+#include "aio/pgstat_aio.h"
 #include "aio/stats.h"
 #include "backlog.h"
 #include "commands/copyfrom_internal.h"
@@ -464,14 +465,23 @@ static void
 drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 {
 	AioBacklogCounts *counts = &backlog->counts;
+	uint64		leaf_visits = aio_session_stats_data.leaf_visits;
+	uint64		watched = aio_reads_watched;
+	uint32		nentries = backlog->nentries;
+	PgStat_Counter reads = 0;
+	AioIndexStats *stats;
 	MemoryContext context;
 	MemoryContext old;
 
 	if (backlog->nentries == 0)
 		return;
 
+	stats = AioPendingIndexStats(backlog->index);
+	if (stats != NULL)
+		reads = stats->reads;
+	AioWatchReads(&backlog->index->rd_locator);
+
 	counts->batches++;
-	counts->leaf_visits -= aio_session_stats_data.leaf_visits;
 	counts->suspended -= aio_session_stats_data.tasks_suspended;
 	aio_leaf_stream_in_flight_max = 0;
 
@@ -483,7 +493,18 @@ drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 	MemoryContextDelete(context);
 	free_chunks(backlog, statement);
 
-	counts->leaf_visits += aio_session_stats_data.leaf_visits;
+	leaf_visits = aio_session_stats_data.leaf_visits - leaf_visits;
+	counts->leaf_visits += leaf_visits;
+	AioWatchReads(NULL);
+	stats = AioPendingIndexStats(backlog->index);
+	if (stats != NULL)
+	{
+		stats->entries += nentries;
+		stats->batches++;
+		stats->leaf_visits += leaf_visits;
+		/* those of tasks have been counted, but there are others */
+		stats->reads = reads + aio_reads_watched - watched;
+	}
 	counts->suspended += aio_session_stats_data.tasks_suspended;
 	counts->in_flight_max = Max(counts->in_flight_max, aio_leaf_stream_in_flight_max);
 }

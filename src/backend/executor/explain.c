@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *	  EXPLAIN (ANALYZE, AIO): what has become of index entries that waited.
+ *	  EXPLAIN (ANALYZE, AIO): what each node has started and waited for, and
+ *	  what has become of index entries that waited.
  *
  * An option of our own, through upstream's interface for those of extensions;
- * nothing is added to the output without it.
+ * nothing is added to the output without it, unless aio.explain is on.
  *
- * Tests: src/test/aio/t/007_backlog.pl.
+ * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/026_explain.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -15,6 +16,7 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "backlog.h"
 #include "commands/defrem.h"
@@ -24,8 +26,12 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 
-/* where ExplainState keeps our option: not NULL if it is on */
+/* where ExplainState keeps our option: NULL if it was not given */
 static int	extension_id;
+
+/* what it points to */
+static bool option_on = true;
+static bool option_off = false;
 
 static explain_per_node_hook_type prev_per_node_hook;
 static explain_per_plan_hook_type prev_per_plan_hook;
@@ -34,7 +40,17 @@ static explain_validate_options_hook_type prev_validate_hook;
 static void
 set_option(ExplainState *es, DefElem *opt, ParseState *pstate)
 {
-	SetExplainExtensionState(es, extension_id, defGetBoolean(opt) ? es : NULL);
+	SetExplainExtensionState(es, extension_id,
+							 defGetBoolean(opt) ? &option_on : &option_off);
+}
+
+static bool
+wanted(const ExplainState *es)
+{
+	const bool *option = GetExplainExtensionState(unconstify(ExplainState *, es),
+												  extension_id);
+
+	return option == NULL ? aio_explain && es->analyze : *option;
 }
 
 static void
@@ -42,7 +58,10 @@ validate_options(ExplainState *es, List *options, ParseState *pstate)
 {
 	if (prev_validate_hook)
 		prev_validate_hook(es, options, pstate);
-	if (!es->analyze && GetExplainExtensionState(es, extension_id) != NULL)
+	if (!wanted(es))
+		return;
+	AioCountNodes();
+	if (!es->analyze)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("EXPLAIN option %s requires ANALYZE", "AIO")));
@@ -74,14 +93,77 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 	ExplainCloseGroup("Gathered Index", NULL, true, es);
 }
 
+/* What one node, with those below it, has used of one kind of future. */
+static void
+show_usage(AioFutureKind kind, const AioKindUsage *usage, ExplainState *es)
+{
+	const char *name = AioFutureKindName(kind);
+	double		average = usage->started == 0 ? 0 :
+		(double) usage->depth / usage->started;
+	double		wait_time = INSTR_TIME_GET_MILLISEC(usage->wait_time);
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainIndentText(es);
+		appendStringInfo(es->str, "AIO %s: started=%" PRIu64, name, usage->started);
+		if (usage->completed_inline > 0)
+			appendStringInfo(es->str, " inline=%" PRIu64, usage->completed_inline);
+		if (usage->suspended > 0)
+			appendStringInfo(es->str, " suspended=%" PRIu64, usage->suspended);
+		if (usage->waited > 0)
+			appendStringInfo(es->str, " waited=%" PRIu64 " time=%.3f", usage->waited, wait_time);
+		appendStringInfo(es->str, " max in flight=%d", usage->in_flight_max);
+		if (average > 0)
+			appendStringInfo(es->str, " avg=%.1f", average);
+		appendStringInfoChar(es->str, '\n');
+		return;
+	}
+	ExplainOpenGroup("Kind", NULL, true, es);
+	ExplainPropertyText("Kind", name, es);
+	ExplainPropertyUInteger("Started", NULL, usage->started, es);
+	ExplainPropertyUInteger("Completed Inline", NULL, usage->completed_inline, es);
+	ExplainPropertyUInteger("Suspended", NULL, usage->suspended, es);
+	ExplainPropertyInteger("Max In Flight", NULL, usage->in_flight_max, es);
+	if (kind != AIO_KIND_TASK)
+	{
+		ExplainPropertyFloat("Average In Flight", NULL, average, 1, es);
+		ExplainPropertyUInteger("Waited", NULL, usage->waited, es);
+		ExplainPropertyFloat("Wait Time", "ms", wait_time, 3, es);
+	}
+	if (kind != AIO_KIND_TASK && kind != AIO_KIND_FLUSH)
+	{
+		ExplainPropertyUInteger("Bytes", NULL, usage->bytes, es);
+		ExplainPropertyUInteger("Batches", NULL, usage->batches, es);
+	}
+	ExplainCloseGroup("Kind", NULL, true, es);
+}
+
+static void
+show_node_usage(PlanState *planstate, ExplainState *es)
+{
+	const AioKindUsage *usage = AioNodeUsage(planstate->instrument);
+
+	if (usage == NULL)
+		return;
+	ExplainOpenGroup("AIO", "AIO", false, es);
+	for (int kind = AIO_KIND_NONE + 1; kind < AIO_KINDS; kind++)
+	{
+		if (usage[kind].started > 0 || usage[kind].suspended > 0 || usage[kind].waited > 0)
+			show_usage(kind, &usage[kind], es);
+	}
+	ExplainCloseGroup("AIO", "AIO", false, es);
+}
+
 static void
 show_node(PlanState *planstate, List *ancestors, const char *relationship,
 		  const char *plan_name, ExplainState *es)
 {
 	if (prev_per_node_hook)
 		prev_per_node_hook(planstate, ancestors, relationship, plan_name, es);
-	if (GetExplainExtensionState(es, extension_id) == NULL ||
-		!IsA(planstate, ModifyTableState))
+	if (!wanted(es))
+		return;
+	show_node_usage(planstate, es);
+	if (!IsA(planstate, ModifyTableState))
 		return;
 
 	ExplainOpenGroup("Gathered Indexes", "Gathered Indexes", false, es);

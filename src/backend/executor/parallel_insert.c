@@ -35,6 +35,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "aio/extend.h"
+#include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
@@ -269,26 +270,35 @@ target_of(PlanState *planstate)
 	return target;
 }
 
-/* ExecInitParallelPlan(): tell the workers that they are to insert. */
+/*
+ * ExecInitParallelPlan(): tell the workers that they are to insert, and where
+ * to say what they use.
+ */
 void
 AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
 {
 	AioInsertTarget target = target_of(planstate);
+	Size		usage_size = AioSharedUsageSize(pcxt, planstate);
 	SharedInsert *shared;
 
-	if (target.rel == NULL)
+	if (usage_size > 0)
 	{
-		InitializeParallelDSM(pcxt);
-		return;
+		shm_toc_estimate_chunk(&pcxt->estimator, usage_size);
+		shm_toc_estimate_keys(&pcxt->estimator, 1);
 	}
+	if (target.rel != NULL)
+	{
+		/* also if the leader will insert nothing itself */
+		CheckForSerializableConflictIn(target.rel, NULL, InvalidBlockNumber);
+		AioJoinReserve(target.rel);
 
-	/* also if the leader will insert nothing itself */
-	CheckForSerializableConflictIn(target.rel, NULL, InvalidBlockNumber);
-	AioJoinReserve(target.rel);
-
-	shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));
-	shm_toc_estimate_keys(&pcxt->estimator, 1);
+		shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));
+		shm_toc_estimate_keys(&pcxt->estimator, 1);
+	}
 	InitializeParallelDSM(pcxt);
+	AioShareUsage(pcxt, usage_size);
+	if (target.rel == NULL)
+		return;
 	shared = shm_toc_allocate(pcxt->toc, sizeof(SharedInsert));
 	shared->relid = RelationGetRelid(target.rel);
 	shared->cid = target.cid;
@@ -304,6 +314,7 @@ AioWaitForParallelWorkersToFinish(ParallelContext *pcxt)
 	SharedInsert *shared;
 
 	WaitForParallelWorkersToFinish(pcxt);
+	AioAddUsageOfWorkers(pcxt);
 	if (leader == NULL)
 		return;
 	shared = shm_toc_lookup(pcxt->toc, PARALLEL_KEY_INSERT, true);

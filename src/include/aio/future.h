@@ -22,14 +22,31 @@
 
 typedef struct AioFuture AioFuture;
 
+/* What is pending, in statistics. */
+typedef enum AioFutureKind
+{
+	AIO_KIND_NONE,				/* what only tasks wait for; not shown */
+	AIO_KIND_TASK,				/* tasks themselves */
+	AIO_KIND_READ,				/* of pages, by anyone */
+	AIO_KIND_WRITE,				/* of pages */
+	AIO_KIND_EXTEND,			/* space allocated ahead */
+	AIO_KIND_WAL,				/* writes of WAL */
+	AIO_KIND_FLUSH,				/* of WAL */
+} AioFutureKind;
+
+#define AIO_KINDS	(AIO_KIND_FLUSH + 1)
+
 /*
  * How one kind of future works.  Both callbacks may run on any stack of the
  * backend, in particular not on the stack of the task that awaits.
  */
 typedef struct AioFutureOps
 {
-	/* kind of future, a constant for debug output */
-	const char *kind;
+	/* name of this kind of future, a constant for views and debug output */
+	const char *name;
+
+	/* as what it is counted */
+	AioFutureKind kind;
 
 	/*
 	 * Whoever awaits it holds no pin nor anything else that another process

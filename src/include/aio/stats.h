@@ -59,6 +59,7 @@ typedef struct AioSessionStats
 extern PGDLLIMPORT AioSessionStats aio_session_stats_data;
 
 extern void AioStatsReset(void);
+extern void AioStatsShown(AioSessionStats *shown);
 extern void AioStatsAdvance(void);
 extern void AioStatsReadStarted(void);
 extern void AioStatsReadEnded(void);

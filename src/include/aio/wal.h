@@ -29,6 +29,8 @@ extern PGDLLIMPORT XLogRecPtr aio_wal_kick_at;
 extern const PgAioTargetInfo aio_wal_target_info;
 extern const PgAioHandleCallbacks aio_wal_cb;
 
+extern PGDLLIMPORT bool aio_flush_is_counted;
+
 /* WAL being flushed.  Lives on the awaiting task's stack. */
 typedef struct AioFlushFuture
 {

@@ -9,6 +9,7 @@
  *-------------------------------------------------------------------------
  */
 #include "../wal_internal.h"
+#include "aio/pgstat_aio.h"
 
 /* How far WAL has been written and flushed; this process knows it, then. */
 void
@@ -156,4 +157,16 @@ TimeLineID
 AioWalTimeLine(void)
 {
 	return XLogCtl->InsertTimeLineID;
+}
+
+/* The last checkpoint or restartpoint that pg_control knows of. */
+XLogRecPtr
+AioLastCheckpoint(void)
+{
+	XLogRecPtr	checkpoint;
+
+	LWLockAcquire(ControlFileLock, LW_SHARED);
+	checkpoint = ControlFile->checkPoint;
+	LWLockRelease(ControlFileLock);
+	return checkpoint;
 }

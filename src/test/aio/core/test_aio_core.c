@@ -106,12 +106,12 @@ static bool never(AioFuture *future);
 static void latch_wait(AioFuture *future);
 
 static const AioFutureOps flag_ops = {
-	.kind = "flag",
+	.name = "flag",
 	.poll = flag_poll,
 };
 
 static const AioFutureOps latch_ops = {
-	.kind = "latch",
+	.name = "latch",
 	.poll = never,
 	.wait = latch_wait,
 };

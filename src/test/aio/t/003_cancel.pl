@@ -74,6 +74,9 @@ foreach my $method (sort keys %methods)
 			last if $dropped > 0 && $round > 2;
 		}
 		cmp_ok($dropped, '>', 0, "$method: suspended tasks were dropped");
+		$session->query('SELECT pg_stat_force_next_flush()');
+		cmp_ok($session->query(q{SELECT sum(cancelled) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind NOT IN ('task')}),
+			'>', 0, "$method: which is counted");
 
 		# in a savepoint, with the transaction still open
 		$session->query('BEGIN; INSERT INTO load (words) VALUES (NULL); INSERT INTO ledger VALUES (6, 1); SAVEPOINT s');

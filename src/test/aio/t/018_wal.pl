@@ -184,6 +184,8 @@ SKIP:
 		$session->query_safe(
 			q{INSERT INTO t SELECT i, gen_random_uuid(), gen_random_uuid(), gen_random_uuid() FROM generate_series(1, 30000) i});
 		cmp_ok($session->query_safe('SELECT flushes_awaited FROM aio_session_wal()'), '>', 0, "$method: flushes have been awaited");
+		$session->query_safe('SELECT pg_stat_force_next_flush()');
+		cmp_ok($session->query_safe(q{SELECT sum(suspended) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'flush'}), '>', 0, "$method: by tasks that were suspended");
 		ok($node->poll_query_until('postgres', q{SELECT fsyncs > 3 FROM pg_stat_io WHERE object = 'wal' AND context = 'normal' AND backend_type = 'walwriter'}),
 			"$method: the WAL writer was asked to flush");
 		$session->quit;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * aio.c
+ * session.c
  *	  SQL functions that show what the session's tasks did.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -14,17 +14,22 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 
-PG_MODULE_MAGIC_EXT(
-					.name = "aio",
-					.version = PG_VERSION
-);
-
 PG_FUNCTION_INFO_V1(aio_session_stats);
 PG_FUNCTION_INFO_V1(aio_session_blocked);
 PG_FUNCTION_INFO_V1(aio_session_batches);
 PG_FUNCTION_INFO_V1(aio_session_space);
 PG_FUNCTION_INFO_V1(aio_session_wal);
 PG_FUNCTION_INFO_V1(aio_session_stats_reset);
+
+/* The counters; in memory of the caller's context. */
+static const AioSessionStats *
+shown(void)
+{
+	AioSessionStats *stats = palloc(sizeof(AioSessionStats));
+
+	AioStatsShown(stats);
+	return stats;
+}
 
 /* A function's row, of counters that are not null. */
 static Datum
@@ -47,7 +52,7 @@ Datum
 aio_session_stats(PG_FUNCTION_ARGS)
 {
 #define SESSION_STATS_COLS 12
-	const AioSessionStats *stats = &aio_session_stats_data;
+	const AioSessionStats *stats = shown();
 	TupleDesc	tupdesc;
 	Datum		values[SESSION_STATS_COLS] = {0};
 	bool		nulls[SESSION_STATS_COLS] = {0};
@@ -58,7 +63,6 @@ aio_session_stats(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 	Assert(tupdesc->natts == SESSION_STATS_COLS);
 
-	AioStatsAdvance();
 	for (int v = 0; v < AIO_SUSPEND_VERDICTS; v++)
 		blocked += stats->blocked[v];
 
@@ -90,6 +94,7 @@ Datum
 aio_session_blocked(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const AioSessionStats *stats = shown();
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int v = 0; v < AIO_SUSPEND_VERDICTS; v++)
@@ -97,10 +102,10 @@ aio_session_blocked(PG_FUNCTION_ARGS)
 		Datum		values[2];
 		bool		nulls[2] = {0};
 
-		if (aio_session_stats_data.blocked[v] == 0)
+		if (stats->blocked[v] == 0)
 			continue;
 		values[0] = CStringGetTextDatum(AioSuspendVerdictName(v));
-		values[1] = Int64GetDatum(aio_session_stats_data.blocked[v]);
+		values[1] = Int64GetDatum(stats->blocked[v]);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -112,7 +117,7 @@ aio_session_blocked(PG_FUNCTION_ARGS)
 Datum
 aio_session_batches(PG_FUNCTION_ARGS)
 {
-	const AioSessionStats *stats = &aio_session_stats_data;
+	const AioSessionStats *stats = shown();
 	Datum		values[] = {
 		Int64GetDatum(stats->entries_gathered),
 		Int64GetDatum(stats->batches),
@@ -130,7 +135,7 @@ aio_session_batches(PG_FUNCTION_ARGS)
 Datum
 aio_session_space(PG_FUNCTION_ARGS)
 {
-	const AioSessionStats *stats = &aio_session_stats_data;
+	const AioSessionStats *stats = shown();
 	Datum		values[] = {
 		Int64GetDatum(stats->space_hits),
 		Int64GetDatum(stats->space_waits),
@@ -146,7 +151,7 @@ aio_session_space(PG_FUNCTION_ARGS)
 Datum
 aio_session_wal(PG_FUNCTION_ARGS)
 {
-	const AioSessionStats *stats = &aio_session_stats_data;
+	const AioSessionStats *stats = shown();
 	Datum		values[] = {
 		Int64GetDatum(stats->wal_writes),
 		Int64GetDatum(stats->flushes_awaited),

@@ -1,0 +1,21 @@
+# Statistics of our kinds are in a file of their own, and go with those of relations.
+#
+# What: the functions that write and read the file of statistics ask which file it is and which kinds belong to it, and
+#   their callers call ours, which call them twice.  Where upstream removes its file, ours is removed.  Where upstream
+#   drops the statistics of a relation at the end of a transaction, or copies them, so do we.
+# Without it: PostgreSQL without us would find kinds that it does not know, in a file or in WAL.  It resets all statistics
+#   because of the one, and cannot replay the other.
+# Could disappear: if upstream passed over kinds that it does not know.
+#
+# target: src/backend/utils/activity/pgstat.c AioStatsFile+2 AioStatsTemporaryFile+1 AioWritesStats+2 AioWriteStatsFiles+1 AioReadStatsFiles+1 AioRemoveStatsFile+1 PGSTAT_STAT_PERMANENT_FILENAME-2 PGSTAT_STAT_PERMANENT_TMPFILE-1 write_to_file-2 pgstat_write_statsfile-1 pgstat_read_statsfile-1
+# target: src/backend/utils/activity/pgstat_xact.c AioDropStats+4 pgstat_drop_entry_ext-4
+# target: src/backend/utils/activity/pgstat_relation.c AioCopyIndexStats+1 dst+1 src+1
+
+s|^(\tconst char \*statfile = )PGSTAT_STAT_PERMANENT_FILENAME;$|\1AioStatsFile();|
+s|^(\tconst char \*tmpfile = )PGSTAT_STAT_PERMANENT_TMPFILE;$|\1AioStatsTemporaryFile();|
+s#^(\t\tif \()!(kind_info|info)->write_to_file\)$#\1!AioWritesStats(\2))#
+/^pgstat_before_server_shutdown\(/,/^}/ s|^(\t+)pgstat_write_statsfile\(\);$|\1AioWriteStatsFiles();|
+/^pgstat_restore_stats\(/,/^}/ s|^(\t+)pgstat_read_statsfile\(\);$|\1AioReadStatsFiles();|
+/^pgstat_discard_stats\(/,/^}/ s|^(\t)pgstat_reset_after_failure\(\);$|\1AioRemoveStatsFile();\n&|
+s|^(\t+if \(!)pgstat_drop_entry_ext\(it->kind,|\1AioDropStats(it->kind,|
+/^pgstat_copy_relation_stats\(/,/^}/ s|^(\tsrcstats = )pgstat_fetch_stat_tabentry_ext\(|\tAioCopyIndexStats(dst, src);\n&|

@@ -1,0 +1,3 @@
+static int n;
+
+#include "../../aio/tails/pgstat.c"
