@@ -1,0 +1,177 @@
+
+# Copyright (c) 2026, the pgawait authors
+
+# pg_test_aio: what it accepts; that it measures with every method that works
+# here, leaves nothing behind and touches nothing.
+#
+# No number that was measured is looked at.
+
+use strict;
+use warnings FATAL => 'all';
+
+use Config;
+use IPC::Run qw(start pump finish timeout);
+use JSON::PP;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $out = PostgreSQL::Test::Utils::tempdir;
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my @quick = (
+	'pg_test_aio', '--directory' => $dir, '--file-size' => '16MB',
+	'--seconds-per-test' => '0.02', '--max-depth' => '4', '--no-progress');
+
+# What is in the directory: names, sizes, times of change, contents.
+sub contents
+{
+	return join "\n", map {
+		my @stat = stat;
+		"$_ $stat[7] $stat[9] $stat[10] " . slurp_file($_)
+	} sort glob "$dir/* $dir/.[!.]*";
+}
+
+program_help_ok('pg_test_aio');
+program_version_ok('pg_test_aio');
+program_options_handling_ok('pg_test_aio');
+
+# Options
+
+foreach my $case (
+	[ [ '--seconds-per-test' => 'a' ], qr/invalid value "a" for option -s/ ],
+	[ [ '--seconds-per-test' => '0' ], qr/must be in range 0\.01\.\.3600/ ],
+	[ [ '--seconds-per-test' => 'nan' ], qr/must be in range/ ],
+	[ [ '--file-size' => '1MB' ], qr/must be in range 16MB\.\.1TB/ ],
+	[ [ '--file-size' => '99999999TB' ], qr/must be in range/ ],
+	[ [ '--file-size' => '1XB' ], qr/invalid value "1XB" for option -S/ ],
+	[ [ '--file-size' => '-5GB' ], qr/must be in range/ ],
+	[ [ '--max-depth' => '0' ], qr/must be in range 1\.\.256/ ],
+	[ [ '--max-depth' => '1000' ], qr/must be in range 1\.\.256/ ],
+	[ [ '--methods' => 'worker,posix' ], qr/invalid value "posix" for option -m/ ],
+	[ [ '--tests' => 'read,,write' ], qr/invalid value "" for option -t/ ],
+	[ ['here'], qr/too many command-line arguments \(first is "here"\)/ ],
+	[ [ '--from-json' => 'x', '--direct' ], qr/options -f\/--from-json and --direct cannot be used together/ ],
+	[ [ '--json' => "$out/none/file" ], qr/could not create file/ ],
+	[ [ '--directory' => "$out/none" ], qr/could not access directory ".*none"/ ],
+	[ [ '--from-json' => "$out/none" ], qr/could not open file ".*none"/ ])
+{
+	my ($options, $complaint) = @$case;
+	command_fails_like([ 'pg_test_aio', @$options ], $complaint, "rejects @$options");
+}
+
+# What must not happen, does not
+
+append_to_file("$dir/PG_VERSION", "18\n");
+append_to_file("$dir/.hidden", "hidden\n");
+my $before = contents();
+
+append_to_file("$out/mine", "mine\n");
+command_fails_like([ @quick, '--json' => "$out/mine" ], qr/file ".*mine" exists/, 'does not overwrite a file');
+is(slurp_file("$out/mine"), "mine\n", 'the file is as it was');
+
+my ($free) = (`df -Pk '$dir'` =~ /\n\S+\s+\d+\s+\d+\s+(\d+)/);
+SKIP:
+{
+	skip 'there is too much space', 1 if $free > 1024**3;
+	my $size = int($free / 1024 * 0.6) . 'MB';
+	command_fails_like([ @quick, '--file-size' => $size ], qr/the test file would take \d+ MB.*\n.*hint: No more than half/, 'leaves half of the free space');
+}
+SKIP:
+{
+	skip 'root may write everywhere', 1 if $> == 0;
+	my $readonly = PostgreSQL::Test::Utils::tempdir;
+	chmod 0555, $readonly or die;
+	command_fails_like([ @quick, '--directory' => $readonly ], qr/could not create a file in directory/, 'a directory that cannot be written');
+	chmod 0755, $readonly or die;
+}
+
+# As if the disk were full: files may have 8 MB.
+command_fails_like([ 'sh', '-c', 'ulimit -f 16384 && exec "$@"', 'sh', @quick, '--file-size' => '64MB' ],
+	qr/error: could not write the test file in directory ".*": /, 'a file that cannot be written');
+is(contents(), $before, 'the directory is as it was');
+
+# Interrupted in the middle.  Progress shows that it is there.
+foreach my $signal (qw(INT TERM HUP KILL))
+{
+	my ($stdout, $stderr) = ('', '');
+	my $run = start [ @quick, '--seconds-per-test' => '30', '--progress' ], '>', \$stdout, '2>', \$stderr,
+	  timeout($PostgreSQL::Test::Utils::timeout_default);
+	pump $run until $stderr =~ / left: /;
+	$run->signal($signal);
+	finish $run;
+	ok($run->result(0) != 0 || $run->full_result(0) != 0, "ended by SIG$signal");
+	is(contents(), $before, "the directory is as it was, after SIG$signal");
+}
+
+# All of it
+
+my ($stdout, $stderr) = run_command([ @quick, '--progress', '--json' => "$out/all.json" ]);
+is($stderr =~ s/^ *\d+ %, about \d+ s left: .*$//mgr =~ s/\n//gr, '', 'nothing but progress is told to stderr');
+like($stdout, qr/^Random reads of 8 kB, buffered I\/O\n.* sync .*\nin flight .*IOPS.*\n +1 +\d+ .*\n +2 .*\n +4 .*\n\n/m, 'a table');
+like($stdout, qr/^zeros, 64 blocks +\d+/m, 'extension');
+like($stdout, qr/^append, paced by 1024 kB +\d+/m, 'streams') if $^O eq 'linux';
+unlike($stdout, qr/ \n/, 'no blanks at the ends of lines');
+is(contents(), $before, 'the directory is as it was, after all tests');
+
+my $json = decode_json(slurp_file("$out/all.json"));
+my %found;
+$found{"$_->{test} $_->{how}"} = $_ foreach @{ $json->{results} };
+my %skipped = map { $_->{what} => $_->{why} } @{ $json->{skipped} };
+is_deeply([ sort keys %{ $json->{results}[0] } ], [qw(aside average depth high how low max meanwhile mode p99 rate size test)], 'members of a result');
+is($json->{file_size}, 16 * 1024 * 1024, 'file size in JSON');
+foreach my $method (qw(sync worker io_uring libaio))
+{
+	ok($found{"read $method"} || $skipped{$method} || ($method eq 'libaio' && $skipped{direct}),
+		"$method was measured, or it is told why not") or next;
+	ok($found{"mixed $method"}{rate} > 0, "rate of $method") if $found{"read $method"};
+}
+ok($found{"sync $_"}, "sync: $_") foreach qw(fdatasync fsync open_datasync open_sync);
+
+# The same from JSON, whose numbers are rounded.
+my ($again) = run_command([ 'pg_test_aio', '--from-json' => "$out/all.json", '--json' => "$out/again.json" ]);
+my $tables = sub { $_[0] =~ s/^.*?(?=\nRandom)//sr =~ s/\d+(\.\d+)?/N/gr =~ s/ +/ /gr };
+is($tables->($again), $tables->($stdout), 'the same tables');
+is(slurp_file("$out/again.json"), slurp_file("$out/all.json"), 'the same JSON');
+
+# On hosts that forbid io_uring it does without.  (setup, enter and register)
+SKIP:
+{
+	skip 'only Linux has it', 2 unless $^O eq 'linux';
+	my $x86 = $Config{archname} =~ /^x86_64/;
+	my @program = ([ 0x20, 0, 0, 0 ], [ 0x35, 0, 2, 425 ], [ 0x25, 1, 0, 427 ], [ 0x06, 0, 0, 0x00050001 ], [ 0x06, 0, 0, 0x7fff0000 ]);
+	my $pid = fork // die;
+	if ($pid == 0)
+	{
+		my $filter = join '', map { pack 'SCCL', @$_ } @program;
+
+		# prctl(PR_SET_NO_NEW_PRIVS), seccomp(SECCOMP_SET_MODE_FILTER)
+		exit 77 if syscall($x86 ? 157 : 167, 38, 1, 0, 0, 0) != 0;
+		exit 77 if syscall($x86 ? 317 : 277, 1, 0, pack('Sx![P]P', scalar @program, $filter)) != 0;
+		open STDOUT, '>', "$out/forbidden.txt" or die;
+		exec @quick, '--tests' => 'read,sync' or die;
+	}
+	waitpid $pid, 0;
+	skip 'seccomp cannot be used', 2 if $? == 77 << 8;
+	is($?, 0, 'goes on without io_uring');
+	like(slurp_file("$out/forbidden.txt"), qr/^Without io_uring: .*\n(?:.*\n)*Random reads.*\n.*worker/m, 'and says so');
+}
+
+my $case = 0;
+
+# Files that are none of ours
+foreach my $bad (
+	[ 'nonsense', 'is invalid' ],
+	[ '[]', 'no result' ],
+	[ '{"results": []}', 'no result' ],
+	[ '{"results": [{"test": "read"}]}', 'lacks "test", "mode" or "how"' ],
+	[ '{"results": [{"test": "tea"}]}', '"tea" is not a "test"' ],
+	[ '{"results": [{"test": "read", "mode": "direct", "how": "sync", "rate": -1}]}', '"rate" is out of range' ],
+	[ '{"results": [{"test": "read", "mode": "direct", "how": "sync"}]}', 'lacks "directory"' ],
+	[ '[' x 100000, 'nested too deep' ])
+{
+	my $file = "$out/bad" . $case++;
+
+	append_to_file($file, $bad->[0]);
+	command_fails_like([ 'pg_test_aio', '--from-json' => $file ], qr/does not hold results of pg_test_aio.*$bad->[1]/s, substr($bad->[0], 0, 60));
+}
+
+done_testing();
