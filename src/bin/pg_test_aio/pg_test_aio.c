@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * pg_test_aio.c
- *	  Measures the asynchronous I/O of a directory's disk.
+ *	  Measures the asynchronous I/O of a directory's disk, and suggests
+ *	  settings.
  *
  * Options, the order of tests, and progress.  All tests are run twice: first
  * to count the measurements, then to make them; see begin_measurement().
@@ -59,7 +60,7 @@ static bool show_progress = false;
 static void
 usage(const char *name)
 {
-	printf(_("%s measures asynchronous I/O in a directory.\n\n"), name);
+	printf(_("%s measures asynchronous I/O in a directory, and suggests settings for a server.\n\n"), name);
 	printf(_("Usage:\n"));
 	printf(_("  %s [OPTION]...\n"), name);
 	printf(_("\nWhat is measured:\n"));
@@ -543,6 +544,7 @@ main(int argc, char *argv[])
 	}
 	else
 		measure(wanted);
+	print_recommendations();
 	if (json_path != NULL)
 		results_write_json(json_path);
 	if (fflush(stdout) != 0 || ferror(stdout))

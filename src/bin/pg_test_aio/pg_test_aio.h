@@ -127,6 +127,17 @@ typedef struct Results
 	int			nskips;
 } Results;
 
+/* one line of postgresql.conf */
+typedef struct Recommendation
+{
+	const char *name;
+	char	   *value;
+	char	   *reason;
+	bool		comment;		/* nothing has to be changed: commented out */
+} Recommendation;
+
+#define RECOMMENDATIONS_LIMIT	20
+
 typedef enum IoOp
 {
 	IO_READ,
@@ -266,5 +277,9 @@ extern void results_read_json(const char *path);
 
 /* report.c */
 extern void print_table(TestKind test, FileMode mode);
+extern void print_recommendations(void);
+
+/* recommend.c */
+extern int	recommend(const Results *in, Recommendation *out);
 
 #endif							/* PG_TEST_AIO_H */

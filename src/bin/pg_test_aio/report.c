@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * report.c
- *	  The tables that are printed.
+ *	  What is printed: tables, and settings.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -11,7 +11,10 @@
 
 #include "pg_test_aio.h"
 
-/* width of what is said of one method in a row */
+/* width of a setting, so that the reasons are one below the other */
+#define SETTING_WIDTH	38
+
+/* and of what is said of one method in a row */
 #define COLUMNS_WIDTH	23
 
 static const char *
@@ -186,4 +189,28 @@ print_table(TestKind test, FileMode mode)
 			break;
 	}
 	fflush(stdout);
+}
+
+/* Print lines for postgresql.conf. */
+void
+print_recommendations(void)
+{
+	Recommendation lines[RECOMMENDATIONS_LIMIT];
+	int			n = recommend(&results, lines);
+
+	printf("\n");
+	if (n == 0)
+		printf(_("# too little was measured to recommend settings\n"));
+	else
+		printf(_("# settings for this directory; lines that are comments need no change\n"));
+	for (int i = 0; i < n; i++)
+	{
+		char	   *setting = psprintf("%s%s = %s", lines[i].comment ? "#" : "",
+									   lines[i].name, lines[i].value);
+
+		printf("%-*s # %s\n", SETTING_WIDTH, setting, lines[i].reason);
+		pfree(setting);
+		pfree(lines[i].value);
+		pfree(lines[i].reason);
+	}
 }

@@ -5,8 +5,8 @@
  *
  * The JSON is one object.  Its members are those of Results, with the array
  * "results" of objects that have the members of Result, and the array
- * "skipped" of {"what", "why"}.  What is read back gives the same tables;
- * members that are not known are ignored.
+ * "skipped" of {"what", "why"}.  What is read back gives the same tables and
+ * recommendations; members that are not known are ignored.
  *
  * Tests: src/bin/pg_test_aio/t/001_pg_test_aio.pl.
  *
