@@ -73,6 +73,7 @@ usage(const char *name)
 	printf(_("      --direct                 direct I/O only\n"));
 	printf(_("      --buffered               buffered I/O only\n"));
 	printf(_("\nWhat is told:\n"));
+	printf(_("  -o, --plot=FILE              draw the results to a new file, .svg or .png, with gnuplot\n"));
 	printf(_("  -j, --json=FILE              write the results to a new file\n"));
 	printf(_("  -f, --from-json=FILE         measure nothing, and tell the results of an earlier run\n"));
 	printf(_("  -P, --progress               show progress (default: if standard error is a terminal)\n"));
@@ -424,6 +425,7 @@ main(int argc, char *argv[])
 		{"max-depth", required_argument, NULL, 'd'},
 		{"methods", required_argument, NULL, 'm'},
 		{"tests", required_argument, NULL, 't'},
+		{"plot", required_argument, NULL, 'o'},
 		{"json", required_argument, NULL, 'j'},
 		{"from-json", required_argument, NULL, 'f'},
 		{"progress", no_argument, NULL, 'P'},
@@ -435,6 +437,7 @@ main(int argc, char *argv[])
 	const char *method_names[METHODS_LIMIT] = {0};
 	bool		wanted[METHODS_LIMIT] = {0};
 	int			nmethods = 0;
+	const char *plot_path = NULL;
 	const char *json_path = NULL;
 	const char *from_json = NULL;
 	const char *measuring = NULL;	/* an option that says what to measure */
@@ -456,7 +459,7 @@ main(int argc, char *argv[])
 		nmethods++;
 	}
 
-	while ((c = getopt_long(argc, argv, "d:D:f:j:m:Ps:S:t:",
+	while ((c = getopt_long(argc, argv, "d:D:f:j:m:o:Ps:S:t:",
 							long_options, NULL)) != -1)
 	{
 		switch (c)
@@ -488,6 +491,9 @@ main(int argc, char *argv[])
 				parse_list(optarg, "-t/--tests", test_names, NTESTS,
 						   options.tests);
 				measuring = "-t/--tests";
+				break;
+			case 'o':
+				plot_path = optarg;
 				break;
 			case 'j':
 				json_path = optarg;
@@ -529,6 +535,14 @@ main(int argc, char *argv[])
 	default_to_all(options.modes, NMODES);
 	default_to_all(wanted, nmethods);
 
+	if (plot_path != NULL)
+	{
+		if (from_json == NULL && !options.tests[TEST_READ] &&
+			!options.tests[TEST_WRITE] && !options.tests[TEST_MIXED])
+			pg_fatal("there is nothing to plot without the tests %s, %s or %s", "read", "write", "mixed");
+		plot_check(plot_path);
+		check_new_file(plot_path);
+	}
 	if (json_path != NULL)
 		check_new_file(json_path);
 
@@ -547,6 +561,8 @@ main(int argc, char *argv[])
 	print_recommendations();
 	if (json_path != NULL)
 		results_write_json(json_path);
+	if (plot_path != NULL)
+		plot(plot_path);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		pg_fatal("could not write to standard output: %m");
 	return 0;

@@ -282,4 +282,8 @@ extern void print_recommendations(void);
 /* recommend.c */
 extern int	recommend(const Results *in, Recommendation *out);
 
+/* plot.c */
+extern void plot_check(const char *path);
+extern void plot(const char *path);
+
 #endif							/* PG_TEST_AIO_H */

@@ -40,7 +40,8 @@ const char *const mode_names[NMODES] = {"direct", "buffered"};
 Results		results;
 
 /*
- * A copy that fits on a line, wherever the text comes from.
+ * A copy that fits on a line, wherever the text comes from: it goes into
+ * comments of postgresql.conf, and to gnuplot.
  */
 char *
 one_line(const char *text)

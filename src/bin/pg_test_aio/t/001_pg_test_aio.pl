@@ -5,7 +5,8 @@
 # here, leaves nothing behind and touches nothing; what it recommends for results
 # that are made up, and that a server starts with that.
 #
-# No number that was measured is looked at.
+# No number that was measured is looked at.  The plot needs gnuplot, and without
+# it this test fails.
 
 use strict;
 use warnings FATAL => 'all';
@@ -52,6 +53,8 @@ foreach my $case (
 	[ [ '--tests' => 'read,,write' ], qr/invalid value "" for option -t/ ],
 	[ ['here'], qr/too many command-line arguments \(first is "here"\)/ ],
 	[ [ '--from-json' => 'x', '--direct' ], qr/options -f\/--from-json and --direct cannot be used together/ ],
+	[ [ '--plot' => "$out/plot.gif" ], qr/must end in "\.svg" or "\.png"/ ],
+	[ [ '--plot' => "$out/p.svg", '--tests' => 'sync' ], qr/nothing to plot/ ],
 	[ [ '--json' => "$out/none/file" ], qr/could not create file/ ],
 	[ [ '--directory' => "$out/none" ], qr/could not access directory ".*none"/ ],
 	[ [ '--from-json' => "$out/none" ], qr/could not open file ".*none"/ ])
@@ -66,9 +69,14 @@ append_to_file("$dir/PG_VERSION", "18\n");
 append_to_file("$dir/.hidden", "hidden\n");
 my $before = contents();
 
-append_to_file("$out/mine", "mine\n");
-command_fails_like([ @quick, '--json' => "$out/mine" ], qr/file ".*mine" exists/, 'does not overwrite a file');
-is(slurp_file("$out/mine"), "mine\n", 'the file is as it was');
+foreach my $option ('--json', '--plot')
+{
+	my $file = "$out/mine.svg";
+
+	append_to_file($file, "mine\n") unless -e $file;
+	command_fails_like([ @quick, $option => $file ], qr/file ".*mine\.svg" exists/, "$option does not overwrite a file");
+	is(slurp_file($file), "mine\n", 'the file is as it was');
+}
 
 my ($free) = (`df -Pk '$dir'` =~ /\n\S+\s+\d+\s+\d+\s+(\d+)/);
 SKIP:
@@ -91,6 +99,13 @@ command_fails_like([ 'sh', '-c', 'ulimit -f 16384 && exec "$@"', 'sh', @quick, '
 	qr/error: could not write the test file in directory ".*": /, 'a file that cannot be written');
 is(contents(), $before, 'the directory is as it was');
 
+# Nobody to draw the plot is noticed before anything is measured.
+{
+	my ($bin) = grep { -x "$_/pg_test_aio" } split /:/, $ENV{PATH};
+	local $ENV{PATH} = $bin;
+	command_fails_like([ @quick, '--plot' => "$out/p.svg" ], qr/could not execute gnuplot.*\n.*hint: Install it/, 'there is no gnuplot');
+}
+
 # Interrupted in the middle.  Progress shows that it is there.
 foreach my $signal (qw(INT TERM HUP KILL))
 {
@@ -106,7 +121,7 @@ foreach my $signal (qw(INT TERM HUP KILL))
 
 # All of it
 
-my ($stdout, $stderr) = run_command([ @quick, '--progress', '--json' => "$out/all.json" ]);
+my ($stdout, $stderr) = run_command([ @quick, '--progress', '--json' => "$out/all.json", '--plot' => "$out/all.svg" ]);
 is($stderr =~ s/^ *\d+ %, about \d+ s left: .*$//mgr =~ s/\n//gr, '', 'nothing but progress is told to stderr');
 like($stdout, qr/^Random reads of 8 kB, buffered I\/O\n.* sync .*\nin flight .*IOPS.*\n +1 +\d+ .*\n +2 .*\n +4 .*\n\n/m, 'a table');
 like($stdout, qr/^zeros, 64 blocks +\d+/m, 'extension');
@@ -128,12 +143,14 @@ foreach my $method (qw(sync worker io_uring libaio))
 	ok($found{"mixed $method"}{rate} > 0, "rate of $method") if $found{"read $method"};
 }
 ok($found{"sync $_"}, "sync: $_") foreach qw(fdatasync fsync open_datasync open_sync);
+like(slurp_file("$out/all.svg"), qr/<svg .*<path .*<\/svg>/s, 'a plot');
 
 # The same from JSON, whose numbers are rounded.
-my ($again) = run_command([ 'pg_test_aio', '--from-json' => "$out/all.json", '--json' => "$out/again.json" ]);
+my ($again) = run_command([ 'pg_test_aio', '--from-json' => "$out/all.json", '--json' => "$out/again.json", '--plot' => "$out/again.png" ]);
 my $tables = sub { $_[0] =~ s/^.*?(?=\nRandom)//sr =~ s/\d+(\.\d+)?/N/gr =~ s/ +/ /gr =~ s/\n# settings.*//sr };
 is($tables->($again), $tables->($stdout), 'the same tables');
 is(slurp_file("$out/again.json"), slurp_file("$out/all.json"), 'the same JSON');
+like(slurp_file("$out/again.png"), qr/^\x89PNG/, 'a plot in PNG');
 
 # On hosts that forbid io_uring it does without.  (setup, enter and register)
 SKIP:
@@ -344,6 +361,11 @@ unlike(
 	(run_command([ 'pg_test_aio', '--from-json' => write_results("$out/lines.json", [ syncs('buffered', fsync => 1) ],
 		skipped => [ { what => 'ahead', why => "x\nport = 1" } ], directory => "a'\nb") ]))[0],
 	qr/^(port|b)/m, 'a line is a line');
+
+command_fails_like(
+	[ 'pg_test_aio', '--plot' => "$out/none.svg", '--from-json' => "$out/lines.json" ],
+	qr/there is nothing to plot/, 'results without curves');
+ok(!-e "$out/none.svg", 'no plot then');
 
 # Files that are none of ours
 foreach my $bad (
