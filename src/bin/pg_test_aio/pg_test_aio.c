@@ -80,7 +80,7 @@ usage(const char *name)
 	printf(_("      --no-progress            do not show progress\n"));
 	printf(_("  -V, --version                output version information, then exit\n"));
 	printf(_("  -?, --help                   show this help, then exit\n"));
-	printf(_("\nThe test file has no name: nothing is left of it, also if the program is interrupted.\n"));
+	printf(_("\nThe test file has no name; where that cannot be, it is unlinked while it is empty.\n"));
 	printf(_("\nReport bugs to <%s>.\n"), PACKAGE_BUGREPORT);
 	printf(_("%s home page: <%s>\n"), PACKAGE_NAME, PACKAGE_URL);
 }

@@ -4,8 +4,8 @@
  *	  What the parts of pg_test_aio have in common.
  *
  * The program has one thread that submits I/O and measures; only worker.c has
- * others.  All I/O goes to one file, which testfile.c owns and which has no
- * name from the moment at which it can be written.
+ * others.  All I/O goes to one file, which testfile_create.c makes; it has no
+ * name when the first byte is written to it.
  *
  * Times are nanoseconds of a monotonic clock in int64, but microseconds in a
  * Result; sizes are bytes unless a name says otherwise.
@@ -28,11 +28,11 @@
 /* io_workers of the server cannot be more */
 #define WORKERS_LIMIT	32
 
-/* memory for I/Os in flight */
-#define BUFFER_TOTAL	(4 * MEGABYTE)
-
 #define KILOBYTE		INT64CONST(1024)
 #define MEGABYTE		(1024 * KILOBYTE)
+
+/* memory for I/Os in flight: as many blocks, or some larger pieces */
+#define BUFFER_TOTAL	Max(4 * MEGABYTE, DEPTH_LIMIT * BLCKSZ)
 
 /*
  * Who else uses the disk comes and goes: so what is compared is measured in
@@ -229,11 +229,14 @@ extern const IoMethod *first_usable(const IoMethod *const *methods,
 extern void histogram_add(Histogram *histogram, int64 ns);
 extern void histogram_summary(const Histogram *histogram, Result *result);
 
-/* testfile.c */
+/* testfile_create.c */
 extern void testfile_create(void);
 extern bool testfile_has(FileMode mode);
 extern int	testfile_fd(FileMode mode, SyncFlag flag);
-extern void testfile_fill(int64 size);
+
+/* testfile.c */
+extern bool testfile_cannot(int error);
+extern void testfile_fill(int64 wanted);
 extern int64 testfile_size(void);
 extern void testfile_truncate(void);
 extern void testfile_sync(void);
@@ -241,6 +244,7 @@ extern void testfile_forget_cached(void);
 extern int	testfile_allocate(int64 offset, int64 length, bool keep_size);
 extern pg_noreturn void testfile_failed(IoOp op, int error);
 extern char *testfile_buffer(int i, size_t length);
+extern void testfile_vary(char *buffer, size_t length);
 
 /* method.c, worker.c, uring.c, libaio.c */
 extern const IoMethod method_sync;

@@ -12,7 +12,6 @@ use strict;
 use warnings FATAL => 'all';
 
 use Config;
-use IPC::Run qw(start pump finish timeout);
 use JSON::PP;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -104,19 +103,6 @@ is(contents(), $before, 'the directory is as it was');
 	my ($bin) = grep { -x "$_/pg_test_aio" } split /:/, $ENV{PATH};
 	local $ENV{PATH} = $bin;
 	command_fails_like([ @quick, '--plot' => "$out/p.svg" ], qr/could not execute gnuplot.*\n.*hint: Install it/, 'there is no gnuplot');
-}
-
-# Interrupted in the middle.  Progress shows that it is there.
-foreach my $signal (qw(INT TERM HUP KILL))
-{
-	my ($stdout, $stderr) = ('', '');
-	my $run = start [ @quick, '--seconds-per-test' => '30', '--progress' ], '>', \$stdout, '2>', \$stderr,
-	  timeout($PostgreSQL::Test::Utils::timeout_default);
-	pump $run until $stderr =~ / left: /;
-	$run->signal($signal);
-	finish $run;
-	ok($run->result(0) != 0 || $run->full_result(0) != 0, "ended by SIG$signal");
-	is(contents(), $before, "the directory is as it was, after SIG$signal");
 }
 
 # All of it

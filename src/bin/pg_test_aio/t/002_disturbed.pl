@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the pgawait authors
+
+# pg_test_aio where things go wrong: interrupted, and with others who replace its
+# file.
+
+use strict;
+use warnings FATAL => 'all';
+
+use IPC::Run qw(start pump finish timeout);
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $out = PostgreSQL::Test::Utils::tempdir;
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my @quick = (
+	'pg_test_aio', '--directory' => $dir, '--file-size' => '16MB',
+	'--seconds-per-test' => '0.02', '--max-depth' => '4', '--no-progress');
+my $patience = $PostgreSQL::Test::Utils::timeout_default;
+
+# What is in the directory: names, sizes, times of change, contents.
+sub contents
+{
+	return join "\n", map {
+		my @stat = stat;
+		"$_ $stat[7] $stat[9] $stat[10] " . slurp_file($_)
+	} sort glob "$dir/* $dir/.[!.]*";
+}
+
+append_to_file("$dir/PG_VERSION", "18\n");
+my $before = contents();
+
+# Run it with a library that makes things go wrong; see faults.c.
+sub run_with_faults
+{
+	my ($faults, @command) = @_;
+	local @ENV{ 'LD_PRELOAD', keys %$faults } = ($ENV{PG_TEST_AIO_FAULTS}, values %$faults);
+	my ($stdout, $stderr) = ('', '');
+	my $run = start \@command, '>', \$stdout, '2>', \$stderr, timeout($patience);
+
+	if (!eval { $run->finish; 1 })
+	{
+		my $error = $@;
+
+		$run->kill_kill;
+		return ("did not end: $error", $stdout, $stderr);
+	}
+	return ($run->full_result(0) == 0 ? 'ok' : 'failed', $stdout, $stderr);
+}
+
+my $can_preload = '';
+($can_preload) = run_with_faults({}, 'pg_test_aio', '--version')
+  if $^O eq 'linux' && defined $ENV{PG_TEST_AIO_FAULTS};
+
+# Interrupted in the middle.  Progress shows that it is there.
+foreach my $signal (qw(INT TERM HUP KILL))
+{
+	my ($stdout, $stderr) = ('', '');
+	my $run = start [ @quick, '--seconds-per-test' => '30', '--progress' ], '>', \$stdout, '2>', \$stderr,
+	  timeout($patience);
+	pump $run until $stderr =~ / left: /;
+	$run->signal($signal);
+	finish $run;
+	ok($run->result(0) != 0 || $run->full_result(0) != 0, "ended by SIG$signal");
+	is(contents(), $before, "the directory is as it was, after SIG$signal");
+}
+
+# The same where a file cannot be created without a name.
+SKIP:
+{
+	skip 'no library can be preloaded', 4 if $can_preload ne 'ok';
+	foreach my $faults ({ FAULT_TMPFILE => 1 }, { FAULT_TMPFILE => 1, FAULT_PROC => 1 })
+	{
+		my ($how, $stdout, $stderr) = run_with_faults($faults, @quick, '--tests' => 'sync');
+		is("$how $stderr", 'ok ', "@{[sort keys %$faults]}: it does without");
+		is(contents(), $before, 'the directory is as it was');
+	}
+}
+
+# Somebody makes the file's name lead to a file of another one.
+SKIP:
+{
+	skip 'no library can be preloaded', 12 if $can_preload ne 'ok';
+	append_to_file("$out/victim", "precious\n");
+	foreach my $fault (qw(FAULT_SYMLINK FAULT_LINK))
+	{
+		foreach my $more ([], ['FAULT_PROC'])
+		{
+			my ($how, $stdout, $stderr) = run_with_faults(
+				{ FAULT_TMPFILE => 1, $fault => "$out/victim", map { $_ => 1 } @$more },
+				@quick, '--tests' => 'sync');
+
+			is($how, 'failed', "$fault @$more: ends");
+			like($stderr, qr/error: file ".*pg_test_aio\.\w+" has been replaced by another one/, 'says why');
+			is(slurp_file("$out/victim"), "precious\n", 'the other file is as it was');
+			my @left = glob "$dir/pg_test_aio.*";
+			is(scalar @left, 1, 'and so is what is not ours');
+			unlink @left;
+		}
+	}
+	is(contents(), $before, 'the directory is as it was');
+}
+
+is(contents(), $before, 'the directory is as it was, after all');
+
+done_testing();
