@@ -195,8 +195,13 @@ typedef struct Options
 	double		seconds;
 	int64		file_size;
 	int			max_depth;
+	bool		methods[METHODS_LIMIT]; /* as in all_methods */
 	bool		tests[NTESTS];
 	bool		modes[NMODES];
+	const char *plot_path;		/* NULL: none, as of the next two */
+	const char *json_path;
+	const char *from_json;
+	bool		progress;
 } Options;
 
 extern Options options;
@@ -224,6 +229,9 @@ extern bool begin_measurement(double weight, const char *fmt,...)
 extern bool method_is_usable(const IoMethod *method, FileMode mode);
 extern const IoMethod *first_usable(const IoMethod *const *methods,
 									FileMode mode);
+
+/* options.c */
+extern void parse_options(int argc, char *argv[]);
 
 /* histogram.c */
 extern void histogram_add(Histogram *histogram, int64 ns);
@@ -266,7 +274,7 @@ extern void test_extend(FileMode mode);
 /* results.c */
 extern const char *const test_names[NTESTS];
 extern const char *const mode_names[NMODES];
-extern char *one_line(const char *text);
+extern char *one_line(const char *string);
 extern Result *results_add(TestKind test, FileMode mode, const char *how,
 						   int depth, int size);
 extern void results_add_median(TestKind test, FileMode mode, const char *how,
@@ -276,10 +284,13 @@ extern const Result *results_find(const Results *in, TestKind test,
 								  FileMode mode, const char *how,
 								  int depth, int size);
 extern const char *results_why_not(const Results *in, const char *what);
+
+/* json_write.c, json_read.c */
 extern void results_write_json(const char *path);
 extern void results_read_json(const char *path);
 
 /* report.c */
+extern void flush_output(void);
 extern void print_table(TestKind test, FileMode mode);
 extern void print_recommendations(void);
 

@@ -15,6 +15,8 @@
 #include "postgres_fe.h"
 
 #include <fcntl.h>
+#include <math.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +25,13 @@
 
 #define PANEL_WIDTH		480
 #define PLOT_HEIGHT		800
+
+/* no latency is less, in microseconds: a logarithmic axis has no zero */
+#define LATENCY_MIN		0.1
+
+/* the columns of the data, after the depth */
+#define RATE			2
+#define LATENCY			3
 
 static bool
 has_extension(const char *path, const char *extension)
@@ -74,9 +83,40 @@ put_data(FILE *script, TestKind test, FileMode mode, const char *method)
 											depth, -1);
 
 		if (result != NULL)
-			fprintf(script, "%d %.1f %.1f\n", depth, result->rate, result->p99);
+			fprintf(script, "%d %.1f %.1f\n", depth, result->rate,
+					Max(result->p99, LATENCY_MIN));
 	}
 	fprintf(script, "END\n");
+}
+
+/*
+ * Set the axes of a panel such that all points are inside.  gnuplot would do
+ * that itself, but complains if there is only one point.
+ */
+static void
+put_axes(FILE *script, TestKind test, int column)
+{
+	int			deepest = 1;
+	double		least = INFINITY;
+	double		most = LATENCY_MIN;
+
+	for (int i = 0; i < results.nresults; i++)
+	{
+		const Result *result = &results.results[i];
+		double		value = column == RATE ? result->rate : result->p99;
+
+		if (result->test != test)
+			continue;
+		deepest = Max(deepest, result->depth);
+		least = Min(least, Max(value, LATENCY_MIN));
+		most = Max(most, value);
+	}
+	fprintf(script, "set xrange [0.8:%.1f]\n", 1.25 * deepest);
+	if (column == RATE)
+		fprintf(script, "unset logscale y; set yrange [0:%.1f]\n", 1.1 * most);
+	else
+		fprintf(script, "set logscale y; set yrange [%g:%g]; unset key\n",
+				least / 1.5, 1.5 * most);
 }
 
 /* A panel: one column of all data of a test */
@@ -85,10 +125,9 @@ put_panel(FILE *script, TestKind test, int column)
 {
 	const char *separator = "plot ";
 
-	fprintf(script, "set title '%s'\nset ylabel '%s'\n%s\n", test_names[test],
-			column == 2 ? _("I/Os per second") : _("99th percentile, us"),
-			column == 2 ? "unset logscale y; set yrange [0:*]" :
-			"set logscale y; set yrange [*:*]; unset key");
+	fprintf(script, "set title '%s'\nset ylabel '%s'\n", test_names[test],
+			column == RATE ? _("I/Os per second") : _("99th percentile, us"));
+	put_axes(script, test, column);
 	for (FileMode mode = 0; mode < NMODES; mode++)
 	{
 		for (int i = 0; all_methods[i] != NULL; i++)
@@ -152,7 +191,7 @@ put_script(FILE *script, const char *path)
 	put_quoted(script, title);
 	fprintf(script, " noenhanced\nset logscale x 2\nset xlabel '%s'\n"
 			"set grid\nset key below maxrows 4 font ',9'\n", _("in flight"));
-	for (int column = 2; column <= 3; column++)
+	for (int column = RATE; column <= LATENCY; column++)
 	{
 		for (int i = 0; i < npanels; i++)
 			put_panel(script, panels[i], column);
@@ -199,8 +238,11 @@ plot(const char *path)
 		errno = error;
 		pg_fatal("could not execute command \"%s\": %m", "gnuplot");
 	}
+	/* if it ends too early, its status tells, not what we write to it */
+	pqsignal(SIGPIPE, SIG_IGN);
 	put_script(script, path);
 	status = pclose(script);
+	pqsignal(SIGPIPE, SIG_DFL);
 	if (status != 0)
 	{
 		unlink(path);

@@ -12,7 +12,7 @@
  * src/backend/aio/init.c, and shares of io_max_concurrency with scope.c and
  * write_behind.c there.
  *
- * Tests: src/bin/pg_test_aio/t/001_pg_test_aio.pl.
+ * Tests: src/bin/pg_test_aio/t/003_recommend.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *

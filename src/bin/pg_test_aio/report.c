@@ -9,6 +9,7 @@
  */
 #include "postgres_fe.h"
 
+#include "common/logging.h"
 #include "pg_test_aio.h"
 
 /* width of a setting, so that the reasons are one below the other */
@@ -16,6 +17,14 @@
 
 /* and of what is said of one method in a row */
 #define COLUMNS_WIDTH	23
+
+/* Have what was printed read, or end the program if that cannot be. */
+void
+flush_output(void)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		pg_fatal("could not write to standard output: %m");
+}
 
 static const char *
 mode_title(FileMode mode)
@@ -188,7 +197,7 @@ print_table(TestKind test, FileMode mode)
 			print_stream(mode);
 			break;
 	}
-	fflush(stdout);
+	flush_output();
 }
 
 /* Print lines for postgresql.conf. */

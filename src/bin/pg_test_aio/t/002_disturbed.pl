@@ -1,12 +1,13 @@
 # Copyright (c) 2026, the pgawait authors
 
-# pg_test_aio where things go wrong: interrupted, and with others who replace its
-# file.
+# pg_test_aio where things go wrong: interrupted, without a reader, in a locale
+# with commas, and with others who replace its file.
 
 use strict;
 use warnings FATAL => 'all';
 
 use IPC::Run qw(start pump finish timeout);
+use JSON::PP;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -98,6 +99,42 @@ SKIP:
 		}
 	}
 	is(contents(), $before, 'the directory is as it was');
+}
+
+# Without a reader it ends, rather than to measure for nobody.
+{
+	local $SIG{PIPE} = 'DEFAULT';
+	local @ENV{qw(OUT)} = ("$out/unread.json");
+	my $first = `@quick --json "\$OUT" | head -n 1`;
+
+	like($first, qr/^Directory: /, 'the first line is read');
+	ok(!-e "$out/unread.json", 'it has not gone on');
+}
+SKIP:
+{
+	skip 'there is no /dev/full', 2 unless -c '/dev/full';
+	command_fails_like([ 'sh', '-c', '"$@" >/dev/full', 'sh', @quick, '--json' => "$out/full.json" ],
+		qr/could not write to standard output: /, 'nothing can be told');
+	ok(!-e "$out/full.json", 'and nothing is measured');
+}
+
+# In a country whose numbers have commas
+SKIP:
+{
+	my $locale = 'de_DE.UTF-8';
+
+	skip 'no localedef', 4
+	  if !IPC::Run::run([ 'localedef', '-i' => 'de_DE', '-f' => 'UTF-8', "$out/$locale" ], '>', '/dev/null', '2>', '/dev/null');
+	local @ENV{qw(LOCPATH LC_ALL)} = ($out, $locale);
+	skip 'no locale with commas', 4 if `locale decimal_point` ne ",\n";
+
+	my ($stdout, $stderr) = run_command([ @quick, '--tests' => 'read,sync', '--json' => "$out/comma.json", '--plot' => "$out/comma.svg" ]);
+	unlike($stdout . slurp_file("$out/comma.json"), qr/\d,\d/, 'numbers have points');
+	my ($again, $complaint) = run_command([ 'pg_test_aio', '--from-json' => "$out/comma.json", '--json' => "$out/again.json" ]);
+	is($complaint, '', 'and are read as such');
+	is(slurp_file("$out/again.json"), slurp_file("$out/comma.json"), 'all of them');
+	local $ENV{LC_ALL} = 'C';
+	is(decode_json(slurp_file("$out/comma.json"))->{seconds}, 0.02, 'also from the command line');
 }
 
 is(contents(), $before, 'the directory is as it was, after all');
