@@ -21,9 +21,6 @@
 #include "common/file_utils.h"
 #include "pg_test_aio.h"
 
-/* aio.extend_ahead of the server, by default, in blocks */
-#define AHEAD_BLOCKS	4096
-
 typedef enum Way
 {
 	ZEROS,
@@ -32,11 +29,13 @@ typedef enum Way
 } Way;
 
 static const char *const way_names[] = {"zeros", "fallocate", "ahead"};
+#define NWAYS			(AHEAD + 1)
+
 static const int sizes[] = {8, 64};
 
 /*
  * Returns 0, or an errno of a file system that cannot do it.  The file is
- * empty.
+ * empty, before and after.
  */
 static int
 probe(Way way)
@@ -70,7 +69,10 @@ extend_once(Way way, int fd, int64 end, int64 length)
 	}
 }
 
-/* Extend an empty file until it is full, or time is up. */
+/*
+ * Extend an empty file until time is up.  When it has its full size, it is
+ * emptied, which does not count, and extended again.
+ */
 static void
 measure(Way way, FileMode mode, int nblocks, Result *result)
 {
@@ -80,19 +82,25 @@ measure(Way way, FileMode mode, int nblocks, Result *result)
 	int64		end = 0;
 	int64		nallocated = 0;
 	int64		allocating = 0;
-	int64		deadline = deadline_ns(1);
-	int64		started = now_ns();
-	int64		now = started;
+	int64		deadline = deadline_ns(1.0 / ROUNDS);
+	int64		now = now_ns();
 
-	while (now < deadline && end + length <= options.file_size)
+	while (now < deadline)
 	{
 		int64		before = now;
 
-		if (way == AHEAD && end % (AHEAD_BLOCKS * BLCKSZ) == 0)
+		if (end + length > options.file_size)
+		{
+			testfile_truncate();
+			end = 0;
+			before = now_ns();
+		}
+		if (way == AHEAD && end % (EXTEND_AHEAD * BLCKSZ) == 0)
 		{
 			int64		left = options.file_size - end;
 
-			(void) testfile_allocate(end, Min(AHEAD_BLOCKS * BLCKSZ, left),
+			now = before;
+			(void) testfile_allocate(end, Min(EXTEND_AHEAD * BLCKSZ, left),
 									 true);
 			before = now_ns();
 			allocating += before - now;
@@ -103,10 +111,26 @@ measure(Way way, FileMode mode, int nblocks, Result *result)
 		now = now_ns();
 		histogram_add(&histogram, now - before);
 	}
-	result->rate = histogram.n / ((now - started) / 1e9);
+	testfile_truncate();
+	result->rate = histogram.n / (Max(histogram.sum, 1) / 1e9);
 	histogram_summary(&histogram, result);
 	if (nallocated > 0)
 		result->aside = allocating / 1000.0 / nallocated;
+}
+
+/* Can this be done?  If not, that is noted once. */
+static bool
+can(Way way)
+{
+	int			error;
+
+	if (results_why_not(&results, way_names[way]) != NULL)
+		return false;
+	testfile_truncate();
+	error = probe(way);
+	if (error != 0)
+		results_skip(way_names[way], strerror(error));
+	return error == 0;
 }
 
 /*
@@ -116,30 +140,33 @@ measure(Way way, FileMode mode, int nblocks, Result *result)
 void
 test_extend(FileMode mode)
 {
+	Result		rounds[NWAYS][lengthof(sizes)][ROUNDS] = {0};
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		for (Way way = ZEROS; way <= AHEAD; way++)
+		{
+			if (way != ZEROS && mode == MODE_DIRECT &&
+				options.modes[MODE_BUFFERED])
+				continue;
+			for (int i = 0; i < lengthof(sizes); i++)
+			{
+				if (can(way) &&
+					begin_measurement(1.0 / ROUNDS, _("%s, %s, %s, %d blocks"),
+									  test_names[TEST_EXTEND],
+									  mode_names[mode], way_names[way],
+									  sizes[i]))
+					measure(way, mode, sizes[i], &rounds[way][i][round]);
+			}
+		}
+	}
 	for (Way way = ZEROS; way <= AHEAD; way++)
 	{
-		if (way != ZEROS && mode == MODE_DIRECT && options.modes[MODE_BUFFERED])
-			continue;
 		for (int i = 0; i < lengthof(sizes); i++)
 		{
-			int			error;
-
-			if (results_why_not(&results, way_names[way]) != NULL ||
-				!begin_measurement(1, _("%s, %s, %s, %d blocks"),
-								   test_names[TEST_EXTEND], mode_names[mode],
-								   way_names[way], sizes[i]))
-				continue;
-			testfile_truncate();
-			error = probe(way);
-			if (error != 0)
-			{
-				results_skip(way_names[way], strerror(error));
-				continue;
-			}
-			measure(way, mode, sizes[i],
-					results_add(TEST_EXTEND, mode, way_names[way], 1,
-								sizes[i]));
-			testfile_truncate();
+			if (rounds[way][i][0].rate > 0)
+				results_add_median(TEST_EXTEND, mode, way_names[way], 1,
+								   sizes[i], rounds[way][i]);
 		}
 	}
 }

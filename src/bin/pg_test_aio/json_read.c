@@ -215,15 +215,17 @@ set_member(Reader *reader, const char *token, JsonTokenType type)
 	{
 		if (strcmp(reader->field, "seconds") == 0)
 			results.seconds = strtod(token, NULL);
+		else if (strcmp(reader->field, "others") == 0)
+			results.others = strtod(token, NULL);
 		else if (strcmp(reader->field, "file_size") == 0)
 			results.file_size = strtoi64(token, NULL, 10);
 	}
-	else if (type == JSON_TOKEN_TRUE)
+	else if (type == JSON_TOKEN_TRUE || type == JSON_TOKEN_FALSE)
 	{
 		for (FileMode mode = 0; mode < NMODES; mode++)
 		{
 			if (strcmp(reader->field, mode_names[mode]) == 0)
-				results.requested[mode] = true;
+				results.requested[mode] = type == JSON_TOKEN_TRUE;
 		}
 	}
 }

@@ -58,6 +58,7 @@ results_write_json(const char *path)
 	append_member(&json, "file_system", results.file_system);
 	append_member(&json, "date", results.date);
 	appendStringInfo(&json, "  \"seconds\": %g,\n", results.seconds);
+	appendStringInfo(&json, "  \"others\": %.1f,\n", results.others);
 	appendStringInfo(&json, "  \"file_size\": " INT64_FORMAT ",\n",
 					 results.file_size);
 	for (FileMode mode = 0; mode < NMODES; mode++)

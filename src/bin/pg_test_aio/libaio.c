@@ -22,6 +22,9 @@
 #include "common/logging.h"
 #include "pg_test_aio.h"
 
+/* the kernel may be short of memory for so long, in milliseconds */
+#define PATIENCE		10000
+
 #ifdef __linux__
 
 static aio_context_t context;
@@ -38,6 +41,7 @@ libaio_submit(IoRequest **requests, int n)
 	struct iocb controls[DEPTH_LIMIT];
 	struct iocb *pointers[DEPTH_LIMIT];
 	int			submitted = 0;
+	int			waited = 0;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -60,9 +64,14 @@ libaio_submit(IoRequest **requests, int n)
 									 (long) (n - submitted),
 									 pointers + submitted);
 
+		/* none of them is the same as "try again", and sets no errno */
+		if (status == 0)
+			errno = EAGAIN;
 		if (status > 0)
 			submitted += status;
-		else if (errno != EINTR && errno != EAGAIN)
+		else if (errno == EAGAIN && waited++ < PATIENCE)
+			pg_usleep(1000);
+		else if (errno != EINTR)
 			pg_fatal("could not submit I/O to libaio: %m");
 	}
 }

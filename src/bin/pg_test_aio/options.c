@@ -50,7 +50,7 @@ usage(const char *name)
 	printf(_("  -d, --max-depth=NUM          most I/Os in flight (default: %d)\n"), DEPTH_LIMIT);
 	printf(_("  -m, --methods=LIST           of sync, worker, io_uring, libaio (default: all)\n"));
 	printf(_("  -t, --tests=LIST             of read, write, mixed, sync, extend, stream (default: all)\n"));
-	printf(_("      --direct                 direct I/O only\n"));
+	printf(_("      --direct                 direct I/O only, but for syncs of WAL\n"));
 	printf(_("      --buffered               buffered I/O only\n"));
 	printf(_("\nWhat is told:\n"));
 	printf(_("  -o, --plot=FILE              draw the results to a new file, .svg or .png, with gnuplot\n"));

@@ -40,6 +40,15 @@
  */
 #define ROUNDS			3
 
+/* defaults of the server, in blocks */
+#define EXTEND_AHEAD		4096	/* aio.extend_ahead */
+#define BULK_FLUSH_AFTER	128 /* aio.bulk_flush_after */
+
+#define BLOCKS_TO_KB(n)		((int) ((n) * (BLCKSZ / KILOBYTE)))
+
+/* the values of aio.bulk_flush_after that are measured */
+#define NPACES				4
+
 typedef enum TestKind
 {
 	TEST_READ,
@@ -79,7 +88,9 @@ typedef enum SyncFlag
  *
  * sync: 'how' is a value of wal_sync_method, or an I/O method that syncs while
  * the program goes on, with '+writes' if it writes meanwhile; 'depth' is the
- * syncs in flight; 'meanwhile' the writes during one sync.
+ * syncs in flight; the latencies are those of a write and its sync, and 'aside'
+ * is the average of the sync alone, where that can be told; 'meanwhile' the
+ * writes during one sync.
  *
  * extend: 'how' is "zeros", "fallocate" or "ahead"; 'size' the blocks at a
  * time; 'aside' the time of one allocation ahead.
@@ -119,6 +130,7 @@ typedef struct Results
 	char	   *file_system;
 	char	   *date;
 	double		seconds;		/* per measurement */
+	double		others;			/* their share of the CPUs, in per cent */
 	int64		file_size;
 	bool		requested[NMODES];	/* --direct, --buffered */
 	Result	   *results;
@@ -131,9 +143,9 @@ typedef struct Results
 typedef struct Recommendation
 {
 	const char *name;
-	char	   *value;
+	char	   *value;			/* NULL: the reason is one for saying nothing */
 	char	   *reason;
-	bool		comment;		/* nothing has to be changed: commented out */
+	bool		comment;		/* a default, or what might be tried */
 } Recommendation;
 
 #define RECOMMENDATIONS_LIMIT	20
@@ -233,6 +245,10 @@ extern const IoMethod *first_usable(const IoMethod *const *methods,
 /* options.c */
 extern void parse_options(int argc, char *argv[]);
 
+/* cpu.c */
+extern void cpu_begin(void);
+extern double cpu_others(void);
+
 /* histogram.c */
 extern void histogram_add(Histogram *histogram, int64 ns);
 extern void histogram_summary(const Histogram *histogram, Result *result);
@@ -266,6 +282,7 @@ extern void io_submit_one(const IoMethod *method, IoRequest *request);
 extern int	io_wait(const IoMethod *method, IoRequest **done);
 
 /* random.c, sync.c, stream.c, extend.c */
+extern const int stream_paces[NPACES];
 extern void test_random(TestKind test, FileMode mode);
 extern void test_sync(FileMode mode);
 extern void test_stream(FileMode mode);
@@ -278,7 +295,7 @@ extern char *one_line(const char *string);
 extern Result *results_add(TestKind test, FileMode mode, const char *how,
 						   int depth, int size);
 extern void results_add_median(TestKind test, FileMode mode, const char *how,
-							   int depth, Result *rounds);
+							   int depth, int size, Result *rounds);
 extern void results_skip(const char *what, const char *why);
 extern const Result *results_find(const Results *in, TestKind test,
 								  FileMode mode, const char *how,

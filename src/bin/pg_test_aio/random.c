@@ -3,13 +3,15 @@
  * random.c
  *	  Single blocks in random order, with so many in flight.
  *
- * Each block is visited once before any is visited again.  So buffered reads
- * find nothing in the kernel's cache, which is emptied beforehand; such a
- * measurement ends early if all of the file has been read.
+ * Each block is visited once before any is visited again, and the kernel's
+ * cache is emptied before buffered I/O, which ends early when a part of the
+ * blocks has been visited.  So buffered reads find little in the cache, even
+ * where more is read than was asked for.
  *
  * A buffered write is a copy into the kernel's cache, in whatever way it is
- * asked for, so buffered writes are measured with one at a time only.  Where
- * there were some, the time includes that of a sync at the end.
+ * asked for, so buffered writes are measured with the method sync only,
+ * whatever methods are wanted.  Where there were some, the time includes that
+ * of a sync at the end.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -23,10 +25,15 @@
 /* the test mixed writes so many of a hundred */
 #define WRITES_OF_MIXED 30
 
+/* buffered I/O is to one in so many blocks, at most */
+#define BUFFERED_PART	4
+
 /* 1, 2, 4, ... DEPTH_LIMIT */
 #define NDEPTHS			9
 
 StaticAssertDecl(1 << (NDEPTHS - 1) == DEPTH_LIMIT, "NDEPTHS and DEPTH_LIMIT");
+StaticAssertDecl(DEPTH_LIMIT * BLCKSZ <= BUFFER_TOTAL,
+				 "the blocks in flight fit into the buffers");
 
 /* numbers of all blocks, in random order, and the next one to visit */
 static uint32 *blocks = NULL;
@@ -56,6 +63,8 @@ prepare(IoRequest *request, TestKind test)
 	request->op = IO_READ;
 	if (test == TEST_WRITE || (test == TEST_MIXED && chance < WRITES_OF_MIXED))
 		request->op = IO_WRITE;
+	if (request->op == IO_WRITE)
+		testfile_vary(request->buffer, request->length);
 	request->offset = (off_t) blocks[next_block] * BLCKSZ;
 	next_block = (next_block + 1) % nblocks;
 }
@@ -71,7 +80,8 @@ measure(TestKind test, FileMode mode, const IoMethod *method, int depth,
 	IoRequest	requests[DEPTH_LIMIT];
 	IoRequest  *done[DEPTH_LIMIT];
 	Histogram	histogram = {0};
-	int64		left = mode == MODE_BUFFERED ? nblocks : PG_INT64_MAX;
+	int64		left = mode == MODE_BUFFERED ? nblocks / BUFFERED_PART :
+		PG_INT64_MAX;
 	int64		started = now_ns();
 	int64		deadline = deadline_ns(1.0 / ROUNDS);
 	int			nin_flight = Min(depth, left);
@@ -113,6 +123,17 @@ measure(TestKind test, FileMode mode, const IoMethod *method, int depth,
 	histogram_summary(&histogram, result);
 }
 
+/* Is a method to be measured at this depth? */
+static bool
+applies(TestKind test, FileMode mode, const IoMethod *method, int depth)
+{
+	if (depth > method->max_depth)
+		return false;
+	if (test == TEST_WRITE && mode == MODE_BUFFERED)
+		return method == &method_sync;
+	return method_is_usable(method, mode);
+}
+
 /* Run a test at all depths, each with all methods. */
 void
 test_random(TestKind test, FileMode mode)
@@ -128,12 +149,8 @@ test_random(TestKind test, FileMode mode)
 			{
 				const IoMethod *method = all_methods[i];
 
-				if (!method_is_usable(method, mode) ||
-					1 << d > method->max_depth ||
-					(test == TEST_WRITE && mode == MODE_BUFFERED &&
-					 method != &method_sync))
-					continue;
-				if (!begin_measurement(1.0 / ROUNDS, _("%s, %s, %s, %d in flight"),
+				if (!applies(test, mode, method, 1 << d) ||
+					!begin_measurement(1.0 / ROUNDS, _("%s, %s, %s, %d in flight"),
 									   test_names[test], mode_names[mode],
 									   method->name, 1 << d))
 					continue;
@@ -149,7 +166,7 @@ test_random(TestKind test, FileMode mode)
 		for (int i = 0; all_methods[i] != NULL; i++)
 		{
 			if (rounds[d][i][0].rate > 0)
-				results_add_median(test, mode, all_methods[i]->name, 1 << d,
+				results_add_median(test, mode, all_methods[i]->name, 1 << d, 0,
 								   rounds[d][i]);
 		}
 	}

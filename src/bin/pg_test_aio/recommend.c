@@ -36,7 +36,6 @@
 #define WRITE_BEHIND			32
 #define WAL_SYNCS_LIMIT			8
 #define WAL_LONG_SYNC			500 /* microseconds */
-#define BULK_FLUSH_AFTER		1024	/* kB */
 
 /* what one process may use of io_max_concurrency, for reads and for writes */
 #define READS_OF(n)				((n) / 2)
@@ -492,7 +491,7 @@ advise_extend(Advice *advice)
 		if (ahead == NULL || at_once == NULL)
 			continue;
 		if (BETTER(at_once->average, ahead->average))
-			advise(advice, "aio.extend_ahead", true, pstrdup("32MB"),
+			advise(advice, "aio.extend_ahead", true, psprintf("%dMB", BLOCKS_TO_KB(EXTEND_AHEAD) / 1024),
 				   _("an extension by 64 blocks takes %.1f us, and %.1f us without"),
 				   ahead->average, at_once->average);
 		else
@@ -506,19 +505,18 @@ advise_extend(Advice *advice)
 static void
 advise_pace(Advice *advice)
 {
-	static const int paces[] = {0, 256, 1024, 4096};
 	const Result *found = NULL;
 	const Result *usual = NULL;
 
-	for (int i = 0; i < lengthof(paces); i++)
+	for (int i = 0; i < NPACES; i++)
 	{
 		const Result *result = results_find(advice->in, TEST_STREAM,
 											MODE_BUFFERED, "append",
-											1, paces[i]);
+											1, BLOCKS_TO_KB(stream_paces[i]));
 
 		if (result == NULL)
 			continue;
-		if (paces[i] == BULK_FLUSH_AFTER)
+		if (stream_paces[i] == BULK_FLUSH_AFTER)
 			usual = result;
 		if (found == NULL || result->rate > found->rate)
 			found = result;
@@ -531,7 +529,7 @@ advise_pace(Advice *advice)
 			   _("%.0f MB/s with the final sync; with the default %.0f MB/s"),
 			   found->rate, usual->rate);
 	else
-		advise(advice, "aio.bulk_flush_after", true, pstrdup("1MB"),
+		advise(advice, "aio.bulk_flush_after", true, psprintf("%dkB", BLOCKS_TO_KB(BULK_FLUSH_AFTER)),
 			   _("%.0f MB/s with the final sync, and nothing is clearly faster"),
 			   usual->rate);
 }

@@ -12,6 +12,9 @@
 #include "common/logging.h"
 #include "pg_test_aio.h"
 
+/* others may use so much of the CPUs, in per cent */
+#define OTHERS_LIMIT	10
+
 /* width of a setting, so that the reasons are one below the other */
 #define SETTING_WIDTH	38
 
@@ -101,8 +104,8 @@ static void
 print_sync(FileMode mode)
 {
 	printf(_("Write and sync of %d kB, %s\n"), BLCKSZ / 1024, mode_title(mode));
-	printf("%-28s %9s %7s %7s %7s\n", "",
-		   _("per s"), _("avg us"), _("p99 us"), _("max us"));
+	printf("%-28s %9s %7s %7s %7s %7s\n", "",
+		   _("per s"), _("avg us"), _("p99 us"), _("max us"), _("sync us"));
 	for (int i = 0; i < results.nresults; i++)
 	{
 		const Result *result = &results.results[i];
@@ -118,6 +121,8 @@ print_sync(FileMode mode)
 			strlcpy(label, result->how, sizeof(label));
 		printf("%-28s %9.0f %7.0f %7.0f %7.0f", label,
 			   result->rate, result->average, result->p99, result->max);
+		if (result->aside > 0)
+			printf(" %7.0f", result->aside);
 		if (result->meanwhile > 0)
 			printf(_("  %.1f writes during each sync"), result->meanwhile);
 		printf("\n");
@@ -210,16 +215,26 @@ print_recommendations(void)
 	printf("\n");
 	if (n == 0)
 		printf(_("# too little was measured to recommend settings\n"));
-	else
+	else if (results.requested[MODE_BUFFERED])
 		printf(_("# settings for this directory; lines that are comments need no change\n"));
+	else
+		printf(_("# settings for this directory with direct I/O; lines that are comments need no change\n"));
+	if (results.others >= OTHERS_LIMIT)
+		printf(_("# others have used %.0f %% of the CPUs: measure again when they do not\n"),
+			   results.others);
 	for (int i = 0; i < n; i++)
 	{
-		char	   *setting = psprintf("%s%s = %s", lines[i].comment ? "#" : "",
-									   lines[i].name, lines[i].value);
+		const Recommendation *line = &lines[i];
+		char	   *setting;
 
-		printf("%-*s # %s\n", SETTING_WIDTH, setting, lines[i].reason);
+		if (line->value == NULL)
+		{
+			printf("# %s: %s\n", line->name, line->reason);
+			continue;
+		}
+		setting = psprintf("%s%s = %s", line->comment ? "#" : "", line->name,
+						   line->value);
+		printf("%-*s # %s\n", SETTING_WIDTH, setting, line->reason);
 		pfree(setting);
-		pfree(lines[i].value);
-		pfree(lines[i].reason);
 	}
 }

@@ -18,7 +18,10 @@ const char *const test_names[NTESTS] = {
 };
 const char *const mode_names[NMODES] = {"direct", "buffered"};
 
-Results		results;
+/* settings are for buffered I/O unless somebody says otherwise */
+Results		results = {
+	.requested[MODE_BUFFERED] = true,
+};
 
 /*
  * A copy that fits on a line, wherever the string comes from: it goes into
@@ -66,12 +69,15 @@ compare_rates(const void *a, const void *b)
 	return rate_a < rate_b ? -1 : rate_a > rate_b;
 }
 
-/* Add the median of some rounds, which are sorted here. */
+/*
+ * Add the median of some rounds, which are sorted here.  What took longest did
+ * so in any of them.
+ */
 void
 results_add_median(TestKind test, FileMode mode, const char *how, int depth,
-				   Result *rounds)
+				   int size, Result *rounds)
 {
-	Result	   *result = results_add(test, mode, how, depth, 0);
+	Result	   *result = results_add(test, mode, how, depth, size);
 	const Result *median = &rounds[ROUNDS / 2];
 
 	qsort(rounds, ROUNDS, sizeof(Result), compare_rates);
@@ -80,8 +86,10 @@ results_add_median(TestKind test, FileMode mode, const char *how, int depth,
 	result->high = rounds[ROUNDS - 1].rate;
 	result->average = median->average;
 	result->p99 = median->p99;
-	result->max = median->max;
+	result->aside = median->aside;
 	result->meanwhile = median->meanwhile;
+	for (int round = 0; round < ROUNDS; round++)
+		result->max = Max(result->max, rounds[round].max);
 }
 
 /* Note that something cannot be measured. */

@@ -4,9 +4,10 @@
  *	  Much is written, one piece after the other, and synced at the end.
  *
  * Buffered: with the kernel asked to write after so many bytes, or never
- * before the sync.  Direct: with so many writes in flight.  Both over what is
- * in the file, and into space that has been allocated and never written, as in
- * a new table or index.
+ * before the sync; always with the method sync, for a buffered write is a copy
+ * by whatever method.  Direct: with so many writes in flight.  Both over what
+ * is in the file, and into space that has been allocated and never written, as
+ * in a new table or index.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -23,64 +24,118 @@
 
 #define DEPTH_MAX		32
 
-static const int paces[] = {0, 256, 1024, 4096};	/* kB */
+StaticAssertDecl(DEPTH_MAX * PIECE <= BUFFER_TOTAL,
+				 "the pieces in flight fit into the buffers");
+
+/* in blocks; 0 leaves the kernel alone */
+const int	stream_paces[NPACES] = {0, 32, BULK_FLUSH_AFTER, 512};
+
+/* one way to write a stream */
+typedef struct StreamWay
+{
+	FileMode	mode;
+	bool		new;			/* into new space, or over what is there */
+	int			depth;
+	int			pace;			/* in blocks */
+} StreamWay;
+
 static const int depths[] = {1, 8, DEPTH_MAX};
 
-/* Ask the kernel to write this range soon. */
-static void
+/* of a mode */
+#define WAYS_LIMIT		(2 * Max(NPACES, lengthof(depths)))
+
+/* Ask the kernel to write this range soon.  Returns 0, or an errno. */
+static int
 start_writeback(int64 offset, int64 length)
 {
 #ifdef HAVE_SYNC_FILE_RANGE
 	int			fd = testfile_fd(MODE_BUFFERED, SYNC_NONE);
 
-	if (sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE) != 0)
-		testfile_failed(IO_WRITE, errno);
+	return sync_file_range(fd, offset, length,
+						   SYNC_FILE_RANGE_WRITE) == 0 ? 0 : errno;
+#else
+	return EOPNOTSUPP;
 #endif
 }
 
+/* Can it be asked?  If not, that is noted once. */
+static bool
+can_pace(void)
+{
+	int			error = start_writeback(0, PIECE);
+
+	if (error == 0)
+		return true;
+	if (!testfile_cannot(error))
+		testfile_failed(IO_WRITE, error);
+	if (results_why_not(&results, "writeback") == NULL)
+		results_skip("writeback", strerror(error));
+	return false;
+}
+
+/* Write the next piece. */
+static void
+submit(const IoMethod *method, IoRequest *request, int64 offset, int64 pace)
+{
+	int64		end = offset + PIECE;
+
+	testfile_vary(request->buffer, PIECE);
+	request->offset = offset;
+	io_submit_one(method, request);
+	if (pace > 0 && end % pace == 0)
+	{
+		int			error = start_writeback(end - pace, pace);
+
+		if (error != 0)
+			testfile_failed(IO_WRITE, error);
+	}
+}
+
 /*
- * Write up to 'size' bytes, or as much as there is time for, with 'depth'
- * writes in flight.
+ * Write up to 'size' bytes, or as much as there is time for.
  */
 static void
-measure(FileMode mode, const IoMethod *method, int depth, int64 pace,
-		int64 size, Result *result)
+measure(const StreamWay *way, const IoMethod *method, int64 size,
+		Result *result)
 {
 	IoRequest	requests[DEPTH_MAX];
 	IoRequest  *free_requests[DEPTH_LIMIT];
-	int			nfree = depth;
+	int64		pace = (int64) way->pace * BLCKSZ;
+	int			nfree = way->depth;
 	int64		written = 0;
 	int64		longest = 0;
-	int64		deadline = deadline_ns(1);
+	int64		deadline = deadline_ns(1.0 / ROUNDS);
 	int64		started = now_ns();
-	int64		before_sync,
-				now;
+	int64		now = started;
+	int64		before_sync;
 
-	for (int i = 0; i < depth; i++)
+	for (int i = 0; i < way->depth; i++)
 	{
 		requests[i].op = IO_WRITE;
-		requests[i].fd = testfile_fd(mode, SYNC_NONE);
+		requests[i].fd = testfile_fd(way->mode, SYNC_NONE);
 		requests[i].length = PIECE;
 		requests[i].buffer = testfile_buffer(i, PIECE);
 		free_requests[i] = &requests[i];
 	}
-	while (nfree < depth || (written < size && now_ns() < deadline))
+	for (;;)
 	{
-		int64		before = now_ns();
+		int64		before = now;
 
+		/*
+		 * One look at the clock decides what this turn does: with two, time
+		 * may be up for the second only, and nothing be there to wait for.
+		 */
 		if (nfree > 0 && written < size && before < deadline)
 		{
-			IoRequest  *request = free_requests[--nfree];
-
-			request->offset = written;
+			submit(method, free_requests[--nfree], written, pace);
 			written += PIECE;
-			io_submit_one(method, request);
-			if (pace > 0 && written % pace == 0)
-				start_writeback(written - pace, pace);
 		}
-		else
+		else if (nfree < way->depth)
 			nfree += io_wait(method, free_requests + nfree);
-		longest = Max(longest, now_ns() - before);
+		else
+			break;
+		now = now_ns();
+		longest = Max(longest, now - before);
 	}
 	before_sync = now_ns();
 	testfile_sync();
@@ -91,56 +146,101 @@ measure(FileMode mode, const IoMethod *method, int depth, int64 pace,
 	result->aside = (now - before_sync) / 1000.0;
 }
 
-/* Measure one mode, over what is there or into new space. */
-static void
-test_target(FileMode mode, bool new)
+/* The ways of this mode; returns how many there are. */
+static int
+list_ways(FileMode mode, StreamWay *ways)
 {
-	static const IoMethod *const candidates[] = {
-		&method_uring, &method_libaio, &method_worker, &method_sync, NULL
-	};
-	const IoMethod *method = mode == MODE_DIRECT ?
-		first_usable(candidates, mode) : &method_sync;
-	int			n = mode == MODE_DIRECT ? lengthof(depths) : lengthof(paces);
+	bool		pacing = mode == MODE_BUFFERED && can_pace();
+	int			n = 0;
 
-	for (int i = 0; i < n; i++)
+	for (int new = 0; new <= 1; new++)
 	{
-		int			depth = mode == MODE_DIRECT ? depths[i] : 1;
-		int			pace = mode == MODE_DIRECT ? 0 : paces[i];
-		const char *how = new ? "append" : "overwrite";
-		int64		size = options.file_size;
-
-#ifndef HAVE_SYNC_FILE_RANGE
-		if (pace > 0)
-			continue;
-#endif
-		if (method == NULL || depth > method->max_depth ||
-			depth > options.max_depth)
-			continue;
-		/* the time of the sync comes on top */
-		if (!begin_measurement(2, _("%s, %s, %s, %d in flight, pace %d kB"),
-							   test_names[TEST_STREAM], how, mode_names[mode],
-							   depth, pace))
-			continue;
-		if (new)
+		if (mode == MODE_BUFFERED)
 		{
-			testfile_truncate();
-			(void) testfile_allocate(0, size, false);
+			for (int i = 0; i < NPACES; i++)
+			{
+				StreamWay	way = {mode, new, 1, stream_paces[i]};
+
+				if (way.pace == 0 || pacing)
+					ways[n++] = way;
+			}
 		}
 		else
 		{
-			testfile_fill(size);
-			size = testfile_size();
+			for (int i = 0; i < lengthof(depths); i++)
+			{
+				StreamWay	way = {mode, new, depths[i], 0};
+
+				ways[n++] = way;
+			}
 		}
-		testfile_forget_cached();
-		measure(mode, method, depth, pace * KILOBYTE, size,
-				results_add(TEST_STREAM, mode, how, depth, pace));
 	}
+	return n;
+}
+
+/* Prepare the file; returns how much of it may be written. */
+static int64
+prepare_file(bool new)
+{
+	int64		size = options.file_size;
+
+	if (new)
+	{
+		testfile_truncate();
+		(void) testfile_allocate(0, size, false);
+	}
+	else
+	{
+		testfile_fill(size);
+		size = testfile_size();
+	}
+	testfile_forget_cached();
+	return size;
 }
 
 /* Measure streams of writes, in this mode. */
 void
 test_stream(FileMode mode)
 {
-	test_target(mode, false);
-	test_target(mode, true);
+	static const IoMethod *const candidates[] = {
+		&method_uring, &method_libaio, &method_worker, &method_sync, NULL
+	};
+	const IoMethod *method = mode == MODE_DIRECT ?
+		first_usable(candidates, mode) : &method_sync;
+	Result		rounds[WAYS_LIMIT][ROUNDS] = {0};
+	StreamWay	ways[WAYS_LIMIT];
+	int			nways = list_ways(mode, ways);
+
+	/* what is filled for one way serves the next one, so they come in order */
+	for (int new = 0; new <= 1; new++)
+	{
+		for (int round = 0; round < ROUNDS; round++)
+		{
+			for (int i = 0; i < nways; i++)
+			{
+				const StreamWay *way = &ways[i];
+
+				if (way->new != new || method == NULL ||
+					way->depth > Min(method->max_depth, options.max_depth))
+					continue;
+				/* the time of the sync comes on top */
+				if (!begin_measurement(2.0 / ROUNDS,
+									   _("%s, %s, %s, %d in flight, pace %d kB"),
+									   test_names[TEST_STREAM],
+									   new ? "append" : "overwrite",
+									   mode_names[mode], way->depth,
+									   BLOCKS_TO_KB(way->pace)))
+					continue;
+				measure(way, method, prepare_file(new), &rounds[i][round]);
+			}
+		}
+	}
+	for (int i = 0; i < nways; i++)
+	{
+		if (rounds[i][0].rate > 0)
+			results_add_median(TEST_STREAM, mode,
+							   ways[i].new ? "append" : "overwrite",
+							   ways[i].depth, BLOCKS_TO_KB(ways[i].pace),
+							   rounds[i]);
+	}
 }

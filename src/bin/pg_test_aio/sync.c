@@ -8,6 +8,10 @@
  * wal_sync_method, what only an asynchronous method can do is measured:
  * several syncs at a time, and writes that go on during a sync.
  *
+ * All latencies are of a write and the sync after it, such that they can be
+ * compared; what of it the sync takes is told besides, for that is how the
+ * server decides whether more than one pays.
+ *
  * Copyright (c) 2026, the pgawait authors
  *
  *-------------------------------------------------------------------------
@@ -33,6 +37,9 @@ typedef struct SyncWay
 	bool		writing;		/* one more block is always being written */
 } SyncWay;
 
+StaticAssertDecl((DEPTH_MAX + 1) * BLCKSZ <= BUFFER_TOTAL,
+				 "the blocks in flight fit into the buffers");
+
 static const SyncWay ways[] = {
 	{.how = "fdatasync",.sync = fdatasync,.depth = 1},
 	{.how = "fsync",.sync = fsync,.depth = 1},
@@ -52,6 +59,7 @@ static void
 prepare_write(IoRequest *request)
 {
 	request->op = IO_WRITE;
+	testfile_vary(request->buffer, request->length);
 	request->offset = end_of_wal;
 	end_of_wal = (end_of_wal + BLCKSZ) % SEGMENT_SIZE;
 }
@@ -61,6 +69,7 @@ static void
 measure(FileMode mode, const SyncWay *way, Result *result)
 {
 	Histogram	histogram = {0};
+	int64		syncing = 0;
 	int64		deadline = deadline_ns(1.0 / ROUNDS);
 	int64		started = now_ns();
 	int64		now = started;
@@ -73,21 +82,26 @@ measure(FileMode mode, const SyncWay *way, Result *result)
 	while (now < deadline)
 	{
 		int64		before = now;
+		int64		between;
 
 		prepare_write(&request);
 		io_perform(&request);
+		between = now_ns();
 		if (way->sync != NULL && way->sync(request.fd) != 0)
 			testfile_failed(IO_DATASYNC, errno);
 		now = now_ns();
 		histogram_add(&histogram, now - before);
+		syncing += now - between;
 	}
 	result->rate = histogram.n / ((now - started) / 1e9);
 	histogram_summary(&histogram, result);
+	if (way->sync != NULL && histogram.n > 0)
+		result->aside = syncing / 1000.0 / histogram.n;
 }
 
 /*
- * Each of 'depth' requests is a write, then a sync, then the next write.  What
- * is written besides is in 'meanwhile' of the result, per sync.
+ * Each of 'depth' requests is a write, then a sync, then the next write.  One
+ * more only writes, if that is wanted, which is in 'meanwhile' of the result.
  */
 static void
 measure_async(FileMode mode, const SyncWay *way, const IoMethod *method,
@@ -96,7 +110,9 @@ measure_async(FileMode mode, const SyncWay *way, const IoMethod *method,
 	int			depth = way->depth;
 	IoRequest	requests[DEPTH_MAX + 1];
 	IoRequest  *done[DEPTH_LIMIT];
+	int64		write_started[DEPTH_MAX + 1];
 	Histogram	histogram = {0};
+	int64		syncing = 0;
 	int64		nwritten = 0;
 	int64		deadline = deadline_ns(1.0 / ROUNDS);
 	int64		started = now_ns();
@@ -108,6 +124,7 @@ measure_async(FileMode mode, const SyncWay *way, const IoMethod *method,
 		requests[i].length = BLCKSZ;
 		requests[i].buffer = testfile_buffer(i, BLCKSZ);
 		prepare_write(&requests[i]);
+		write_started[i] = now_ns();
 		io_submit_one(method, &requests[i]);
 	}
 	while (nin_flight > 0)
@@ -118,15 +135,22 @@ measure_async(FileMode mode, const SyncWay *way, const IoMethod *method,
 		for (int i = 0; i < n; i++)
 		{
 			IoRequest  *request = done[i];
+			int			number = request - requests;
 
 			if (request->op == IO_DATASYNC)
-				histogram_add(&histogram, now - request->started);
-			else if (request == &requests[depth])
+			{
+				histogram_add(&histogram, now - write_started[number]);
+				syncing += now - request->started;
+			}
+			else if (number == depth)
 				nwritten++;
-			if (request->op == IO_WRITE && request != &requests[depth])
+			if (request->op == IO_WRITE && number != depth)
 				request->op = IO_DATASYNC;
 			else if (now < deadline)
+			{
 				prepare_write(request);
+				write_started[number] = now;
+			}
 			else
 			{
 				nin_flight--;
@@ -137,8 +161,8 @@ measure_async(FileMode mode, const SyncWay *way, const IoMethod *method,
 	}
 	result->rate = histogram.n / ((now_ns() - started) / 1e9);
 	histogram_summary(&histogram, result);
-	if (histogram.n > 0)
-		result->meanwhile = (double) nwritten / histogram.n;
+	result->aside = syncing / 1000.0 / histogram.n;
+	result->meanwhile = (double) nwritten / histogram.n;
 }
 
 /* Measure all ways to sync, in this mode. */
@@ -182,6 +206,6 @@ test_sync(FileMode mode)
 		strlcpy(how, way->how != NULL ? way->how : method->name, NAME_LIMIT);
 		if (way->writing)
 			strlcat(how, "+writes", NAME_LIMIT);
-		results_add_median(TEST_SYNC, mode, how, way->depth, rounds[i]);
+		results_add_median(TEST_SYNC, mode, how, way->depth, 0, rounds[i]);
 	}
 }

@@ -213,6 +213,15 @@ testfile_create(void)
 	if (!create_unnamed())
 		create_named();
 
+	/*
+	 * A random read that misses the kernel's cache is to read what is asked
+	 * for, and no neighbours: later reads would find those in the cache.
+	 */
+#if defined(USE_POSIX_FADVISE) && defined(POSIX_FADV_RANDOM)
+	(void) posix_fadvise(fds[MODE_BUFFERED][SYNC_NONE], 0, 0,
+						 POSIX_FADV_RANDOM);
+#endif
+
 	if (direct_error == 0)
 		probe_direct();
 	if (direct_error != 0 && options.modes[MODE_DIRECT])

@@ -13,9 +13,11 @@ use warnings FATAL => 'all';
 use Config;
 use File::Basename qw(basename);
 use JSON::PP;
+use POSIX qw(WNOHANG);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $out = PostgreSQL::Test::Utils::tempdir;
 my $dir = PostgreSQL::Test::Utils::tempdir;
@@ -116,6 +118,7 @@ is(contents(), $before, 'the directory is as it was');
 my ($stdout, $stderr) = run_command([ @quick, '--progress', '--json' => "$out/all.json", '--plot' => "$out/all.svg" ]);
 is($stderr =~ s/^ *\d+ %, about \d+ s left: .*$//mgr =~ s/\n//gr, '', 'nothing but progress is told to stderr');
 like($stdout, qr/^Random reads of 8 kB, buffered I\/O\n.* sync .*\nin flight .*IOPS.*\n +1 +\d+ .*\n +2 .*\n +4 .*\n\n/m, 'a table');
+like($stdout, qr/^fdatasync(?: +\d+){5}$/m, 'a write with its sync, and the sync alone');
 like($stdout, qr/^zeros, 64 blocks +\d+/m, 'extension');
 like($stdout, qr/^append, paced by 1024 kB +\d+/m, 'streams') if $^O eq 'linux';
 like($stdout, qr/^#?wal_sync_method = \w+ +# /m, 'a recommendation');
@@ -125,6 +128,10 @@ is(contents(), $before, 'the directory is as it was, after all tests');
 my $json = decode_json(slurp_file("$out/all.json"));
 my %found;
 $found{"$_->{test} $_->{how}"} = $_ foreach @{ $json->{results} };
+ok($_->{low} > 0 && $_->{low} <= $_->{rate} && $_->{rate} <= $_->{high}, "rounds of $_->{test} $_->{how}") foreach values %found;
+my @alone = grep { !$_->{aside} || $_->{aside} > $_->{average} } grep { $_->{test} eq 'sync' && $_->{how} !~ /^open/ } @{ $json->{results} };
+is_deeply(\@alone, [], 'a sync takes no longer than a write with its sync');
+ok($json->{others} >= 0, 'what others used of the CPUs');
 my %skipped = map { $_->{what} => $_->{why} } @{ $json->{skipped} };
 is_deeply([ sort keys %{ $json->{results}[0] } ], [qw(aside average depth high how low max meanwhile mode p99 rate size test)], 'members of a result');
 is($json->{file_size}, 16 * 1024 * 1024, 'file size in JSON');
@@ -143,6 +150,44 @@ my $tables = sub { $_[0] =~ s/^.*?(?=\nRandom)//sr =~ s/\d+(\.\d+)?/N/gr =~ s/ +
 is($tables->($again), $tables->($stdout), 'the same tables');
 is(slurp_file("$out/again.json"), slurp_file("$out/all.json"), 'the same JSON');
 like(slurp_file("$out/again.png"), qr/^\x89PNG/, 'a plot in PNG');
+
+# Some need no method, or only one of those that are not wanted.
+my ($without) = run_command([ @quick, '--methods' => 'worker', '--buffered', '--tests' => 'write,stream' ]);
+like($without, qr/^Random writes.*\n +sync\n/m, 'buffered writes with any method');
+like($without, qr/^append, not paced/m, 'and streams');
+command_fails_like([ @quick, '--methods' => 'libaio', '--buffered', '--tests' => 'read' ], qr/these tests need a method that can be used/, 'no method that can be used');
+
+# Syncs are buffered with direct I/O, too, for WAL is.
+SKIP:
+{
+	skip 'no direct I/O here', 3 if $skipped{direct};
+	my ($direct) = run_command([ @quick, '--direct', '--tests' => 'read,sync' ]);
+	like($direct, qr/^Write and sync of 8 kB, $_ I\/O$/m, "syncs with $_ I/O") foreach qw(direct buffered);
+	unlike($direct, qr/^Random reads of 8 kB, buffered/m, 'and nothing else');
+}
+
+# Buffered reads come from the disk: as many bytes as are asked for, no fewer
+# because they are cached, and no more because neighbours are read, too.
+SKIP:
+{
+	skip 'only Linux tells', 1 unless -r '/proc/self/io';
+	my $pid = fork // die;
+	my $account = '';
+	if ($pid == 0)
+	{
+		open STDOUT, '>', "$out/buffered.txt" or die;
+		exec @quick, '--buffered', '--tests' => 'read', '--methods' => 'sync', '--seconds-per-test' => '0.3' or die;
+	}
+	while (waitpid($pid, WNOHANG) == 0)
+	{
+		$account = eval { slurp_file("/proc/$pid/io") } || $account;
+		usleep(10_000);
+	}
+	skip 'the file system has a cache of its own', 1 unless slurp_file("$out/buffered.txt") =~ /^Directory: .* \((ext4|xfs)\)/;
+	my %bytes = $account =~ /^(\w+): (\d+)$/mg;
+	my $part = $bytes{read_bytes} / $bytes{rchar};
+	ok($part > 0.98 && $part < 1.02, "bytes from the disk: $part of those that were read");
+}
 
 # A plot of one point has axes
 my ($one, $complaints) = run_command([ @quick, '--max-depth' => '1', '--tests' => 'read', '--plot' => "$out/one.svg" ]);

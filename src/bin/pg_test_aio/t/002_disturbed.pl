@@ -1,7 +1,8 @@
 # Copyright (c) 2026, the pgawait authors
 
 # pg_test_aio where things go wrong: interrupted, without a reader, in a locale
-# with commas, and with others who replace its file.
+# with commas, with others who replace its file or use the CPUs, and with time
+# that is up at any moment.
 
 use strict;
 use warnings FATAL => 'all';
@@ -101,6 +102,21 @@ SKIP:
 	is(contents(), $before, 'the directory is as it was');
 }
 
+# Time is up between any two looks at the clock.  A thousand of them are a second.
+SKIP:
+{
+	skip 'no library can be preloaded', 8 if $can_preload ne 'ok';
+	skip 'no direct I/O here', 8
+	  if !IPC::Run::run([ @quick, '--direct', '--tests' => 'extend' ], '>', '/dev/null', '2>', '/dev/null');
+	$patience = 30;
+	foreach my $turn (0 .. 7)
+	{
+		my ($how) = run_with_faults({ FAULT_CLOCK => 1000000 },
+			@quick, '--direct', '--tests' => 'stream', '--methods' => 'worker', '--seconds-per-test' => 0.03 + 0.003 * $turn);
+		is($how, 'ok', "ends, with the clock at $turn");
+	}
+}
+
 # Without a reader it ends, rather than to measure for nobody.
 {
 	local $SIG{PIPE} = 'DEFAULT';
@@ -135,6 +151,18 @@ SKIP:
 	is(slurp_file("$out/again.json"), slurp_file("$out/comma.json"), 'all of them');
 	local $ENV{LC_ALL} = 'C';
 	is(decode_json(slurp_file("$out/comma.json"))->{seconds}, 0.02, 'also from the command line');
+}
+
+# Others use the CPUs.
+SKIP:
+{
+	skip 'only Linux tells', 1 unless $^O eq 'linux';
+	my $ncpus = () = slurp_file('/proc/stat') =~ /^cpu\d/mg;
+	my @busy = map { start [ $^X, '-e', 'alarm 60; 1 while 1' ], timeout(120) } 1 .. $ncpus;
+	my ($stdout) = run_command([ @quick, '--tests' => 'sync', '--seconds-per-test' => '0.2' ]);
+
+	$_->kill_kill foreach @busy;
+	like($stdout, qr/^# others have used \d+ % of the CPUs/m, 'it is told that others used the CPUs');
 }
 
 is(contents(), $before, 'the directory is as it was, after all');
