@@ -134,10 +134,11 @@ waits('TRUNCATE truncated', "query LIKE 'TRUNCATE%'");
 # Nor do databases.  Somebody who is not connected to it writes its pages.
 $actor->query_safe("CREATE DATABASE warm; DROP DATABASE warm; CREATE DATABASE doomed");
 $node->safe_psql('doomed', "CREATE TABLE t AS SELECT repeat('x', 3000) FROM generate_series(1, 200) i");
+my $doomed = $control->query_safe(q{SELECT oid FROM pg_database WHERE datname = 'doomed'});
 $control->query_safe("SELECT injection_points_attach('$point', 'wait')");
 $actor->query_safe("INSERT INTO elsewhere SELECT repeat('x', 3000) FROM generate_series(1, 200) i");
 isnt( $control->query_safe(
-		"SELECT count(*) FROM pg_aios, pg_database WHERE operation = 'writev' AND datname = 'doomed' AND target_desc LIKE '%\"base/' || pg_database.oid || '/%'"),
+		"SELECT count(*) FROM pg_aios WHERE operation = 'writev' AND target_desc LIKE '%\"base/$doomed/%'"),
 	0, 'pages of the other database are in flight');
 waits('DROP DATABASE doomed', "query LIKE 'DROP%'");
 quit_all();
