@@ -17,6 +17,7 @@
 #include "aio/backlog.h"
 #include "aio/commit.h"
 #include "aio/extend.h"
+#include "aio/foreign.h"
 #include "aio/index_insert.h"
 #include "aio/io_method.h"
 #include "aio/node_usage.h"
@@ -38,6 +39,15 @@ AioInitialize(void)
 							 "Has no effect if \"io_method\" is \"sync\".",
 							 &aio_await_index_inserts,
 							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("aio.await_foreign_inserts",
+							 "Batches of rows are sent to foreign servers without waiting for the answer.",
+							 "They are awaited at the end of the statement.",
+							 &aio_await_foreign_inserts,
+							 false,
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
@@ -188,5 +198,6 @@ AioInitialize(void)
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();
 	AioNodeUsageInitialize();
+	AioForeignInitialize();
 	AioParallelInsertInitialize();
 }

@@ -64,6 +64,7 @@ static const char *const kind_names[] = {
 	[AIO_KIND_EXTEND] = "extend",
 	[AIO_KIND_WAL] = "wal",
 	[AIO_KIND_FLUSH] = "flush",
+	[AIO_KIND_FOREIGN] = "foreign",
 };
 
 StaticAssertDecl(lengthof(kind_names) == AIO_KINDS, "a name for each kind");

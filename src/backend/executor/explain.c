@@ -130,7 +130,7 @@ show_usage(AioFutureKind kind, const AioKindUsage *usage, ExplainState *es)
 		ExplainPropertyUInteger("Waited", NULL, usage->waited, es);
 		ExplainPropertyFloat("Wait Time", "ms", wait_time, 3, es);
 	}
-	if (kind != AIO_KIND_TASK && kind != AIO_KIND_FLUSH)
+	if (kind != AIO_KIND_TASK && kind < AIO_KIND_FLUSH)
 	{
 		ExplainPropertyUInteger("Bytes", NULL, usage->bytes, es);
 		ExplainPropertyUInteger("Batches", NULL, usage->batches, es);

@@ -32,9 +32,10 @@ typedef enum AioFutureKind
 	AIO_KIND_EXTEND,			/* space allocated ahead */
 	AIO_KIND_WAL,				/* writes of WAL */
 	AIO_KIND_FLUSH,				/* of WAL */
+	AIO_KIND_FOREIGN,			/* batches of rows for foreign servers */
 } AioFutureKind;
 
-#define AIO_KINDS	(AIO_KIND_FLUSH + 1)
+#define AIO_KINDS	(AIO_KIND_FOREIGN + 1)
 
 /*
  * How one kind of future works.  Both callbacks may run on any stack of the

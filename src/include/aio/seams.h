@@ -18,6 +18,7 @@
 #include "aio/btree_leaf.h"
 #include "aio/commit.h"
 #include "aio/extend.h"
+#include "aio/foreign.h"
 #include "aio/index_insert.h"
 #include "aio/io_method.h"
 #include "aio/node_usage.h"
@@ -111,12 +112,17 @@ AioKeepBack(ModifyTableState *mtstate, ResultRelInfo *rri,
 		AioBufferRow(mtstate, rri, slot, canSetTag);
 }
 
-/* a statement's rows are in: insert what it has gathered for their indexes */
+/*
+ * A statement's rows are in: insert what it has gathered for their indexes, and
+ * await those that have been sent to other servers
+ */
 static inline void
 AioRowsInserted(EState *estate)
 {
 	if (unlikely(aio_backlogs_exist))
 		AioDrainStatement(estate);
+	if (unlikely(aio_foreign_inserts_pending))
+		AioFinishForeignInserts(estate);
 }
 
 /* a query is about to look at tables through this snapshot */

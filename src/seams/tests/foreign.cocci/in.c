@@ -1,0 +1,18 @@
+static void
+ExecBatchInsert(ModifyTableState *mtstate, ResultRelInfo *rri, TupleTableSlot **slots,
+				TupleTableSlot **planSlots, int numSlots, EState *estate, bool canSetTag)
+{
+	rslots = rri->ri_FdwRoutine->ExecForeignBatchInsert(estate, rri, slots, planSlots, &numInserted);
+	if (canSetTag && numInserted > 0)
+		estate->es_processed += numInserted;
+}
+
+static void
+CopyMultiInsertBufferFlush(CopyMultiInsertInfo *miinfo, int64 *processed)
+{
+	while (sent < nused)
+	{
+		rslots = rri->ri_FdwRoutine->ExecForeignBatchInsert(estate, rri, &slots[sent], NULL, &inserted);
+		*processed += inserted;
+	}
+}

@@ -1,0 +1,3 @@
+#include "postgres.h"
+
+#include "postgres_fdw.h"

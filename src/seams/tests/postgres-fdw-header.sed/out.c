@@ -1,0 +1,4 @@
+#include "postgres.h"
+
+#include "postgres_fdw.h"
+#include "aio/async_insert.h"

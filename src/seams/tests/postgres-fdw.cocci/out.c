@@ -1,0 +1,35 @@
+static TupleTableSlot **
+execute_foreign_modify(PgFdwModifyState *fmstate, TupleTableSlot **slots)
+{
+	AioFdwMakeReady(fmstate, operation);
+	if (changed)
+	{
+		if (fmstate->p_name)
+			AioFdwDeallocate(fmstate);
+	}
+	if (!fmstate->p_name)
+		AioFdwPrepare(fmstate);
+	send(fmstate);
+	if (AioFdwSent(fmstate))
+		return slots;
+	res = pgfdw_get_result(fmstate->conn);
+	PQclear(res);
+	return slots;
+}
+
+static void
+fetch(PgFdwScanState *fsstate)
+{
+	if (fsstate->conn_state->pendingAreq)
+		AioFdwProcessPending(fsstate->conn_state->pendingAreq);
+}
+
+static void
+pgfdw_abort_cleanup(ConnCacheEntry *entry, bool toplevel)
+{
+	entry->changing_xact_state = true;
+	entry->have_error = true;
+	AioFdwLeavePipeline(entry->conn, &entry->state);
+	if (PQtransactionStatus(entry->conn) == PQTRANS_ACTIVE)
+		return;
+}

@@ -1,0 +1,3 @@
+static int n;
+
+#include "aio/async_insert.c"
