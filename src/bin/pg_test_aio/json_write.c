@@ -100,7 +100,7 @@ results_write_json(const char *path)
 	errno = 0;
 	if (write(fd, json.data, json.len) != json.len || close(fd) != 0)
 	{
-		/* if write didn't set errno, assume problem is no disk space */
+		/* nothing said why: then the disk is full */
 		int			error = errno != 0 ? errno : ENOSPC;
 
 		unlink(path);

@@ -76,7 +76,7 @@ InstrAlloc(int n, int instrument_options, bool async_mode)
 {
 	Instrumentation *instr;
 
-	instr = palloc0(n * sizeof(Instrumentation));
+	instr = make(n);
 	if (instrument_options & 1)
 	{
 		int i;
