@@ -4,7 +4,8 @@
 # Without it: nothing compiles.
 # Could disappear: with postgres-fdw.cocci.
 #
-# target: contrib/postgres_fdw/postgres_fdw.c async_insert+1
-# target: contrib/postgres_fdw/connection.c async_insert+1
+# target: contrib/postgres_fdw/postgres_fdw.c async_fdw+1
+# target: contrib/postgres_fdw/connection.c async_fdw+1
+# target: contrib/postgres_fdw/option.c async_fdw+1
 
-s|^#include "postgres_fdw.h"$|&\n#include "aio/async_insert.h"|
+s|^#include "postgres_fdw.h"$|&\n#include "aio/async_fdw.h"|

@@ -121,6 +121,8 @@ AioAwait(AioFuture *future)
 	}
 
 	AioRememberScopes();
+	if (future->ops->remote)
+		task->scope->remote_awaited = true;
 	if (task->options.rel != NULL)
 		count_suspension(task->options.rel);
 	aio_usage[future->ops->kind].suspended++;

@@ -30,6 +30,19 @@
 #include "internal.h"
 #include "utils/guc.h"
 
+static const struct config_enum_entry await_foreign_options[] = {
+	{"off", AIO_AWAIT_FOREIGN_OFF, false},
+	{"async_capable", AIO_AWAIT_FOREIGN_ASYNC_CAPABLE, false},
+	{"on", AIO_AWAIT_FOREIGN_ON, false},
+	{"false", AIO_AWAIT_FOREIGN_OFF, true},
+	{"true", AIO_AWAIT_FOREIGN_ON, true},
+	{"no", AIO_AWAIT_FOREIGN_OFF, true},
+	{"yes", AIO_AWAIT_FOREIGN_ON, true},
+	{"0", AIO_AWAIT_FOREIGN_OFF, true},
+	{"1", AIO_AWAIT_FOREIGN_ON, true},
+	{NULL, 0, false}
+};
+
 /* Define what is ours to configure, and reserve its prefix. */
 void
 AioInitialize(void)
@@ -43,11 +56,21 @@ AioInitialize(void)
 							 0,
 							 NULL, NULL, NULL);
 
-	DefineCustomBoolVariable("aio.await_foreign_inserts",
+	DefineCustomEnumVariable("aio.await_foreign_inserts",
 							 "Batches of rows are sent to foreign servers without waiting for the answer.",
-							 "They are awaited at the end of the statement.",
+							 "With \"async_capable\", to foreign tables with that option.",
 							 &aio_await_foreign_inserts,
-							 false,
+							 AIO_AWAIT_FOREIGN_ASYNC_CAPABLE,
+							 await_foreign_options,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("aio.foreign_read_ahead",
+							 "Scans of foreign tables ask for rows before they are needed.",
+							 "Those of tables with the option \"async_capable\".",
+							 &aio_foreign_read_ahead,
+							 true,
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);

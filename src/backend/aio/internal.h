@@ -108,6 +108,7 @@ struct AioScope
 	uint64		failed_id;		/* of the task whose error is being raised */
 	uint64		turn_limit;		/* tasks with a greater id come after an error */
 	bool		remembered;		/* the resource owner knows this scope */
+	bool		remote_awaited; /* a task has awaited what is remote */
 
 	/* what held when the scope began; tasks suspend only under the same */
 	uint32		holdoff;
@@ -165,6 +166,7 @@ extern int	AioHeldLWLocks(void);
 /* tails/method_io_uring.c */
 #ifdef IOMETHOD_IO_URING_ENABLED
 extern void AioUringReap(void);
+extern int	AioUringDescriptor(void);
 extern void AioUringWaitAny(PgAioHandle *ioh, uint64 generation);
 #endif
 

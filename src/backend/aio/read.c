@@ -36,12 +36,16 @@
 static bool io_poll(AioFuture *future);
 static void read_wait(AioFuture *future);
 static void write_wait(AioFuture *future);
+static pgsocket io_configure(AioFuture *future, uint32 *events);
+static void io_notify(AioFuture *future, uint32 events);
 
 static const AioFutureOps read_ops = {
 	.name = "read",
 	.kind = AIO_KIND_READ,
 	.poll = io_poll,
 	.wait = read_wait,
+	.configure = io_configure,
+	.notify = io_notify,
 };
 
 static const AioFutureOps write_ops = {
@@ -49,6 +53,8 @@ static const AioFutureOps write_ops = {
 	.kind = AIO_KIND_WRITE,
 	.poll = io_poll,
 	.wait = write_wait,
+	.configure = io_configure,
+	.notify = io_notify,
 };
 
 /* Make a future of a read that somebody has started. */
@@ -80,6 +86,38 @@ io_poll(AioFuture *future)
 	return pgaio_wref_check_done(&((AioIOFuture *) future)->wref);
 }
 
+/* Does this I/O complete in our own ring? */
+static bool
+in_my_ring(const AioIOFuture *io)
+{
+	PgAioHandle *ioh = &pgaio_ctl->io_handles[io->wref.aio_index];
+
+	return io_method == IOMETHOD_IO_URING &&
+		ioh->owner_procno == MyProcNumber &&
+		(ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0;
+}
+
+/* The ring can be waited for, like a socket; reads must have been submitted. */
+static pgsocket
+io_configure(AioFuture *future, uint32 *events)
+{
+#ifdef IOMETHOD_IO_URING_ENABLED
+	if (in_my_ring((AioIOFuture *) future))
+	{
+		AioSubmitBatch();
+		*events = WL_SOCKET_READABLE;
+		return AioUringDescriptor();
+	}
+#endif
+	return PGINVALID_SOCKET;
+}
+
+static void
+io_notify(AioFuture *future, uint32 events)
+{
+	AioReadReap();
+}
+
 /*
  * Wait until this I/O or, if it is our own ring's, any I/O is complete.
  */
@@ -98,8 +136,7 @@ io_wait(AioIOFuture *io, IOOp op)
 		uint64		generation = ((uint64) io->wref.generation_upper << 32) |
 			io->wref.generation_lower;
 
-		if (ioh->owner_procno == MyProcNumber &&
-			(ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0)
+		if (in_my_ring(io))
 		{
 			AioBeginWait(ioh, generation);
 			AioUringWaitAny(ioh, generation);

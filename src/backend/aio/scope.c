@@ -31,9 +31,11 @@
 #include "aio/read.h"
 #include "aio/seams.h"
 #include "aio/stats.h"
+#include "aio/wait.h"
 #include "common/pg_prng.h"
 #include "internal.h"
 #include "miscadmin.h"
+#include "nodes/pg_list.h"
 #include "storage/bufmgr.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -134,6 +136,7 @@ scope_begin(AioScopeBody body, void *arg)
 	dlist_init(&scope->ordered);
 	dlist_init(&scope->dropped);
 	scope->nsuspended = 0;
+	scope->remote_awaited = false;
 	scope->last_id = 0;
 	scope->failed_id = 0;
 	scope->turn_limit = PG_UINT64_MAX;
@@ -443,6 +446,43 @@ run_ready(AioScope *scope)
 	return resumed;
 }
 
+/* What the tasks of a scope await, and those of scopes within them. */
+static List *
+collect_awaited(AioScope *scope, List *futures)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &scope->suspended)
+	{
+		AioFuture  *future = dlist_container(AioTask, node, iter.cur)->awaits;
+
+		if (future->ops == &any_ops)
+			futures = collect_awaited((AioScope *)
+									  ((char *) future - offsetof(AioScope, any)),
+									  futures);
+		else
+			futures = lappend(futures, future);
+	}
+	return futures;
+}
+
+/* Wait for all of that at once.  Returns false if that is not possible. */
+static bool
+block_for_all(AioScope *scope)
+{
+	List	   *futures = collect_awaited(scope, NIL);
+	int			n = list_length(futures);
+	AioFuture **array = palloc(n * sizeof(AioFuture *));
+	bool		possible;
+
+	for (int i = 0; i < n; i++)
+		array[i] = list_nth(futures, i);
+	list_free(futures);
+	possible = AioWaitForAny(array, n, PG_WAIT_EXTENSION);
+	pfree(array);
+	return possible;
+}
+
 /*
  * Block until a task may go on.  Returns false if none ever can.
  */
@@ -452,6 +492,8 @@ block_for_any(AioScope *scope)
 	AioFuture  *elsewhere = NULL;
 	dlist_iter	iter;
 
+	if (unlikely(scope->remote_awaited) && scope->nsuspended > 0)
+		return block_for_all(scope);
 	dlist_foreach(iter, &scope->suspended)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
@@ -493,8 +535,13 @@ wait_for_any(AioScope *scope)
 	AioSubmitBatch();
 
 	/* the siblings of the task that we are in have something to do, perhaps */
-	if (aio_current_task != NULL && AioAwait(&scope->any))
-		return true;
+	if (aio_current_task != NULL)
+	{
+		if (scope->remote_awaited)
+			aio_current_task->scope->remote_awaited = true;
+		if (AioAwait(&scope->any))
+			return true;
+	}
 	return block_for_any(scope);
 }
 

@@ -8,6 +8,10 @@
  * knows foreign.h sends it and does not wait.  The statement awaits all of its
  * batches before its AFTER STATEMENT triggers fire, and before it ends.
  *
+ * The streams of a statement are futures, and it waits for all of them at once,
+ * so that a server's error is not kept back by another one that is slow.  An
+ * Append that waits for scans of other servers takes their answers, too.
+ *
  * Rows are counted when they are sent; if the server has inserted fewer, the
  * count is corrected when that is known.  Errors are raised then, too.  If it
  * was not the statement itself that came across one, but a function that it has
@@ -27,24 +31,69 @@
 #include "access/xact.h"
 #include "aio/foreign.h"
 #include "aio/pgstat_aio.h"
-#include "foreign/fdwapi.h"
+#include "aio/wait.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 /* aio.await_foreign_inserts */
-bool		aio_await_foreign_inserts = false;
+int			aio_await_foreign_inserts = AIO_AWAIT_FOREIGN_ASYNC_CAPABLE;
 
 bool		aio_foreign_inserts_pending = false;
 
+/* What a statement has sent on one connection, and has not been answered. */
+typedef struct AioForeignStream
+{
+	dlist_node	node;			/* in order of first sending */
+	EState	   *estate;
+	const AioForeignInsertRoutine *routine;
+	void	   *arg;
+	int			ninserts;
+} AioForeignStream;
+
 /* AioForeignInsert.node, of all statements of this session */
 static dlist_head pending = DLIST_STATIC_INIT(pending);
+
+/* AioForeignStream.node, likewise */
+static dlist_head streams = DLIST_STATIC_INIT(streams);
 
 /* the batch that is being handed over; NULL if it may not be deferred */
 static AioForeignInsert *handed_over = NULL;
 static Relation handed_over_for;
 
+
+/* The stream with this argument, of a statement, or NULL. */
+static AioForeignStream *
+find_stream(const EState *estate, const void *arg)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &streams)
+	{
+		AioForeignStream *stream = dlist_container(AioForeignStream, node, iter.cur);
+
+		if (stream->estate == estate && stream->arg == arg)
+			return stream;
+	}
+	return NULL;
+}
+
+/* This insert is none of its stream's any more. */
+static void
+leave_stream(AioForeignInsert *insert)
+{
+	AioForeignStream *stream = insert->stream;
+
+	insert->stream = NULL;
+	if (stream == NULL || --stream->ninserts > 0)
+		return;
+	dlist_delete(&stream->node);
+	pfree(stream);
+}
+
 static void
 forget(AioForeignInsert *insert)
 {
+	leave_stream(insert);
 	dlist_delete(&insert->node);
 	aio_foreign_inserts_pending = !dlist_is_empty(&pending);
 }
@@ -81,7 +130,7 @@ AioForeignBatchInsert(EState *estate, ResultRelInfo *rri,
 	TupleTableSlot **inserted;
 
 	raise_failure(estate);
-	if (aio_await_foreign_inserts)
+	if (aio_await_foreign_inserts != AIO_AWAIT_FOREIGN_OFF)
 	{
 		/* the statement's memory is gone when its transaction's abort looks */
 		insert = MemoryContextAllocZero(TopTransactionContext, sizeof(AioForeignInsert));
@@ -112,7 +161,9 @@ AioForeignBatchInsert(EState *estate, ResultRelInfo *rri,
 
 /*
  * For wrappers, in ExecForeignBatchInsert into this table: may they call
- * AioDeferForeignInsert()?  Not for what is inserted on the way, into others.
+ * AioDeferForeignInsert()?  Not for what is inserted on the way, into others;
+ * and unless aio.await_foreign_inserts is on, only if whoever owns the table
+ * has said that it may be worked on while others are.
  */
 bool
 AioMayDeferForeignInsert(Relation rel)
@@ -122,17 +173,28 @@ AioMayDeferForeignInsert(Relation rel)
 
 /*
  * For wrappers, in ExecForeignBatchInsert, where that may be: rows have been
- * sent, and 'finish' will see to the end of it.  Raises nothing.
+ * sent on this stream.  Raises if there is no memory.
  */
 AioForeignInsert *
-AioDeferForeignInsert(Relation rel, AioForeignFinish finish, void *arg)
+AioDeferForeignInsert(Relation rel, const AioForeignInsertRoutine *routine,
+					  void *arg)
 {
 	AioForeignInsert *insert = handed_over;
+	AioForeignStream *stream = find_stream(insert->estate, arg);
 
 	Assert(AioMayDeferForeignInsert(rel));
+	if (stream == NULL)
+	{
+		stream = MemoryContextAlloc(TopTransactionContext, sizeof(AioForeignStream));
+		stream->estate = insert->estate;
+		stream->routine = routine;
+		stream->arg = arg;
+		stream->ninserts = 0;
+		dlist_push_tail(&streams, &stream->node);
+	}
+	stream->ninserts++;
 	handed_over = NULL;
-	insert->finish = finish;
-	insert->arg = arg;
+	insert->stream = stream;
 	insert->nest_level = GetCurrentTransactionNestLevel();
 	dlist_push_tail(&pending, &insert->node);
 	aio_foreign_inserts_pending = true;
@@ -166,8 +228,163 @@ void
 AioForeignInsertFailed(AioForeignInsert *insert, ErrorData *error)
 {
 	insert->error = error;
-	insert->arg = NULL;
+	leave_stream(insert);
 	AioStatFailure(MyBackendType, AIO_KIND_FOREIGN);
+}
+
+/* ------------------------------------------------------------------------
+ * Streams, as futures
+ * ------------------------------------------------------------------------
+ */
+
+/* complete when none of its inserts is pending */
+typedef struct StreamFuture
+{
+	AioFuture	future;			/* must be first */
+	EState	   *estate;
+	const AioForeignInsertRoutine *routine;
+	void	   *arg;
+	bool		last;			/* its statement sends no more */
+} StreamFuture;
+
+static bool
+stream_poll(AioFuture *future)
+{
+	StreamFuture *stream = (StreamFuture *) future;
+
+	return find_stream(stream->estate, stream->arg) == NULL;
+}
+
+static void
+stream_wait(AioFuture *future)
+{
+	StreamFuture *stream = (StreamFuture *) future;
+
+	stream->routine->Finish(stream->arg);
+}
+
+static pgsocket
+stream_configure(AioFuture *future, uint32 *events)
+{
+	StreamFuture *stream = (StreamFuture *) future;
+
+	if (stream->routine->ConfigureWait == NULL)
+		return PGINVALID_SOCKET;
+	return stream->routine->ConfigureWait(stream->arg, stream->last, events);
+}
+
+static void
+stream_notify(AioFuture *future, uint32 events)
+{
+	StreamFuture *stream = (StreamFuture *) future;
+
+	stream->routine->Notify(stream->arg);
+}
+
+static const AioFutureOps stream_ops = {
+	.name = "foreign",
+	.kind = AIO_KIND_FOREIGN,
+	.remote = true,
+	.poll = stream_poll,
+	.wait = stream_wait,
+	.configure = stream_configure,
+	.notify = stream_notify,
+};
+
+/*
+ * Futures of the streams of a statement, or of all if 'estate' is NULL, each in
+ * memory of its own.
+ */
+static AioFuture **
+get_streams(EState *estate, int *n)
+{
+	AioFuture **futures = NULL;
+	dlist_iter	iter;
+	int			size = 0;
+
+	*n = 0;
+	dlist_foreach(iter, &streams)
+	{
+		AioForeignStream *stream = dlist_container(AioForeignStream, node, iter.cur);
+		StreamFuture *future;
+
+		if (estate != NULL && stream->estate != estate)
+			continue;
+		if (*n == size)
+		{
+			size = Max(size * 2, 8);
+			futures = futures == NULL ? palloc_array(AioFuture *, size) :
+				repalloc_array(futures, AioFuture *, size);
+		}
+		future = palloc_object(StreamFuture);
+		future->future.ops = &stream_ops;
+		future->estate = stream->estate;
+		future->routine = stream->routine;
+		future->arg = stream->arg;
+		future->last = estate != NULL;
+		futures[(*n)++] = &future->future;
+	}
+	return futures;
+}
+
+static void
+free_streams(AioFuture **futures, int n)
+{
+	for (int i = 0; i < n; i++)
+		pfree(futures[i]);
+	if (futures != NULL)
+		pfree(futures);
+}
+
+/* How many streams are there, of all statements of this session? */
+int
+AioForeignStreams(void)
+{
+	dlist_iter	iter;
+	int			n = 0;
+
+	dlist_foreach(iter, &streams)
+		n++;
+	return n;
+}
+
+static uint32
+get_await_event(void)
+{
+	static uint32 await_event = 0;
+
+	if (await_event == 0)
+		await_event = WaitEventExtensionNew("AioForeignInserts");
+	return await_event;
+}
+
+/* Wait until some batch of a statement is complete.  False: there is none. */
+static bool
+wait_for_some(EState *estate)
+{
+	int			n;
+	AioFuture **futures = get_streams(estate, &n);
+
+	if (n == 1)
+		stream_wait(futures[0]);
+	else if (n > 1)
+		AioWaitForAny(futures, n, get_await_event());
+	free_streams(futures, n);
+	return n > 0;
+}
+
+/*
+ * For wrappers that have sent as much as they want to: wait until a batch of
+ * this session is complete, or several.  Raises the errors of servers.
+ */
+void
+AioAwaitSomeForeignInserts(void)
+{
+	int			n;
+	AioFuture **futures = get_streams(NULL, &n);
+
+	AioWaitForAny(futures, n, get_await_event());
+	free_streams(futures, n);
 }
 
 /*
@@ -177,37 +394,54 @@ AioForeignInsertFailed(AioForeignInsert *insert, ErrorData *error)
 void
 AioFinishForeignInserts(EState *estate)
 {
+	bool	   *relname_only = NULL;
+	instr_time	start;
 	dlist_iter	iter;
-	bool		found;
 
-	do
+	raise_failure(estate);
+	dlist_foreach(iter, &pending)
 	{
+		AioForeignInsert *insert = dlist_container(AioForeignInsert, node, iter.cur);
+
+		/* all rows of a statement come from one input */
+		if (insert->estate == estate)
+			relname_only = insert->relname_only;
+	}
+	if (relname_only != NULL)
+		*relname_only = true;
+	INSTR_TIME_SET_CURRENT(start);
+	while (wait_for_some(estate))
 		raise_failure(estate);
-		found = false;
-		dlist_foreach(iter, &pending)
-		{
-			AioForeignInsert *insert = dlist_container(AioForeignInsert, node, iter.cur);
-
-			if (insert->estate == estate)
-			{
-				bool	   *relname_only = insert->relname_only;
-				instr_time	start;
-
-				INSTR_TIME_SET_CURRENT(start);
-				if (relname_only != NULL)
-					*relname_only = true;
-				insert->finish(insert->arg);
-				if (relname_only != NULL)
-					*relname_only = false;
-				AioCountWait(AIO_KIND_FOREIGN, start);
-
-				/* others may be gone as well */
-				found = true;
-				break;
-			}
-		}
-	} while (found);
+	AioCountWait(AIO_KIND_FOREIGN, start);
+	if (relname_only != NULL)
+		*relname_only = false;
 }
+
+/*
+ * In place of WaitEventSetWait(), for an Append that waits for its children:
+ * for streams of inserts, too, for which AioForeignStreams() has had it leave
+ * room in the set.  A scan may have to wait until the connection that it shares
+ * with one of them is free.
+ */
+int
+AioWaitForAppend(WaitEventSet *set, long timeout, WaitEvent *events,
+				 int nevents, uint32 wait_event_info)
+{
+	int			n;
+	AioFuture **futures = get_streams(NULL, &n);
+
+	if (n == 0)
+		return WaitEventSetWait(set, timeout, events, nevents, wait_event_info);
+	nevents = AioWaitEventSetWait(set, timeout, events, nevents,
+								  futures, n, wait_event_info);
+	free_streams(futures, n);
+	return nevents;
+}
+
+/* ------------------------------------------------------------------------
+ * Ends of transactions
+ * ------------------------------------------------------------------------
+ */
 
 /* Batches of a transaction that has gone are of no interest any more. */
 static void

@@ -10,7 +10,7 @@
  *
  * The connection's pending request, for which upstream looks before it uses a
  * connection for anything, stands for the pipeline: an AsyncRequest without a
- * requestor.
+ * requestor or requestee.
  *
  * A pipeline ends when all results are there.  If one is an error, the others
  * are read, all batches of the pipeline have failed, and the error is raised:
@@ -26,13 +26,13 @@
  *-------------------------------------------------------------------------
  */
 #include "aio/foreign.h"
-#include "async_insert.h"
+#include "async_fdw.h"
 #include "lib/ilist.h"
 #include "libpq/libpq-be-fe-helpers.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
-/* batches on their way on one connection, beyond which the oldest is awaited */
+/* batches on their way on one connection, beyond which some are awaited */
 #define BATCHES_MAX		16
 
 /*
@@ -51,7 +51,7 @@ typedef struct RemoteText
 
 typedef struct Pipeline
 {
-	AsyncRequest request;		/* must be first; has no requestor */
+	AsyncRequest request;		/* must be first; all zero */
 	MemoryContext context;		/* has all of it */
 	PGconn	   *conn;
 	PgFdwConnState *conn_state;
@@ -73,7 +73,8 @@ typedef struct Expected
 static Pipeline *
 pipeline_of(AsyncRequest *areq)
 {
-	return areq != NULL && areq->requestor == NULL ? (Pipeline *) areq : NULL;
+	return areq != NULL && areq->requestor == NULL && areq->requestee == NULL ?
+		(Pipeline *) areq : NULL;
 }
 
 static void
@@ -252,25 +253,13 @@ take_result(Pipeline *pipeline)
 	pfree(expected);
 }
 
-/* AioForeignFinish: await all that is on its way, and leave pipeline mode. */
+/* All results are there but that of the sync: leave pipeline mode. */
 static void
-finish_pipeline(void *arg)
+end_pipeline(Pipeline *pipeline)
 {
-	Pipeline   *pipeline = arg;
 	PGconn	   *conn = pipeline->conn;
-	PGresult   *res;
+	PGresult   *res = pgfdw_get_result(conn);
 
-	if (!pipeline->synced)
-	{
-		if (!PQpipelineSync(conn))
-			fail_pipeline(pipeline, NULL);
-		pipeline->synced = true;
-	}
-	if (!flush_all(conn))
-		fail_pipeline(pipeline, NULL);
-	while (!dlist_is_empty(&pipeline->expected))
-		take_result(pipeline);
-	res = pgfdw_get_result(conn);
 	if (PQresultStatus(res) != PGRES_PIPELINE_SYNC)
 		fail_pipeline(pipeline, res);
 	PQclear(res);
@@ -280,17 +269,78 @@ finish_pipeline(void *arg)
 	delete_pipeline(pipeline);
 }
 
-/* In place of process_pending_request(), as it may be a pipeline. */
-void
-AioFdwProcessPending(AsyncRequest *areq)
+/* Take the results that have been read, without waiting. */
+static void
+take_answers(Pipeline *pipeline)
 {
-	Pipeline   *pipeline = pipeline_of(areq);
-
-	if (pipeline == NULL)
-		process_pending_request(areq);
-	else
-		finish_pipeline(pipeline);
+	while (!dlist_is_empty(&pipeline->expected) && !PQisBusy(pipeline->conn))
+		take_result(pipeline);
+	if (pipeline->synced && dlist_is_empty(&pipeline->expected) &&
+		!PQisBusy(pipeline->conn))
+		end_pipeline(pipeline);
 }
+
+/* No more is sent: let the server answer the last of it, too. */
+static void
+send_sync(Pipeline *pipeline)
+{
+	if (pipeline->synced)
+		return;
+	if (!PQpipelineSync(pipeline->conn))
+		fail_pipeline(pipeline, NULL);
+	pipeline->synced = true;
+}
+
+/* Finish of inserts: await all that is on its way, and leave pipeline mode. */
+static void
+finish_pipeline(void *arg)
+{
+	Pipeline   *pipeline = arg;
+
+	send_sync(pipeline);
+	if (!flush_all(pipeline->conn))
+		fail_pipeline(pipeline, NULL);
+	while (!dlist_is_empty(&pipeline->expected))
+		take_result(pipeline);
+	end_pipeline(pipeline);
+}
+
+/* ConfigureWait of inserts. */
+static pgsocket
+configure_wait(void *arg, bool last, uint32 *events)
+{
+	Pipeline   *pipeline = arg;
+	PGconn	   *conn = pipeline->conn;
+	int			left;
+
+	if (last)
+		send_sync(pipeline);
+	left = PQflush(conn);
+	if (left < 0)
+		fail_pipeline(pipeline, NULL);
+	*events = WL_SOCKET_READABLE | (left > 0 ? WL_SOCKET_WRITEABLE : 0);
+
+	/* what has been read already does not make the socket ready */
+	take_answers(pipeline);
+	return PQsocket(conn);
+}
+
+/* Notify of inserts. */
+static void
+notify(void *arg)
+{
+	Pipeline   *pipeline = arg;
+
+	if (PQflush(pipeline->conn) < 0 || !PQconsumeInput(pipeline->conn))
+		fail_pipeline(pipeline, NULL);
+	take_answers(pipeline);
+}
+
+static const AioForeignInsertRoutine insert_routine = {
+	.Finish = finish_pipeline,
+	.ConfigureWait = configure_wait,
+	.Notify = notify,
+};
 
 /* Begin one on a connection on which nothing is pending, if that can be. */
 static void
@@ -329,6 +379,14 @@ AioFdwMakeReady(PgFdwModifyState *fmstate, CmdType operation)
 	bool		defer = operation == CMD_INSERT && !fmstate->has_returning &&
 		AioMayDeferForeignInsert(fmstate->rel);
 
+	if (defer && aio_await_foreign_inserts != AIO_AWAIT_FOREIGN_ON)
+	{
+		MemoryContext context = MemoryContextSwitchTo(fmstate->temp_cxt);
+
+		defer = AioFdwIsAsyncCapable(RelationGetRelid(fmstate->rel));
+		MemoryContextSwitchTo(context);
+	}
+
 	if (state->pendingAreq != NULL &&
 		(!defer || pipeline == NULL || pipeline->synced))
 	{
@@ -343,7 +401,7 @@ AioFdwMakeReady(PgFdwModifyState *fmstate, CmdType operation)
 	if (pipeline == NULL)
 		return;
 	while (pipeline->nbatches >= BATCHES_MAX)
-		take_result(pipeline);
+		AioAwaitSomeForeignInserts();
 
 	/* several tables may share the connection */
 	set_sql(pipeline, fmstate->query);
@@ -398,7 +456,7 @@ AioFdwSent(PgFdwModifyState *fmstate)
 
 	if (pipeline == NULL)
 		return false;
-	expect(pipeline, AioDeferForeignInsert(fmstate->rel, finish_pipeline, pipeline));
+	expect(pipeline, AioDeferForeignInsert(fmstate->rel, &insert_routine, pipeline));
 	pipeline->nbatches++;
 	if (!PQsendFlushRequest(fmstate->conn) || !flush_all(fmstate->conn))
 		fail_pipeline(pipeline, NULL);

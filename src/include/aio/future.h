@@ -38,7 +38,7 @@ typedef enum AioFutureKind
 #define AIO_KINDS	(AIO_KIND_FOREIGN + 1)
 
 /*
- * How one kind of future works.  Both callbacks may run on any stack of the
+ * How one kind of future works.  The callbacks may run on any stack of the
  * backend, in particular not on the stack of the task that awaits.
  */
 typedef struct AioFutureOps
@@ -62,6 +62,12 @@ typedef struct AioFutureOps
 	bool		elsewhere;
 
 	/*
+	 * Not this machine's disk sees to it, so that it may take for ever: it is
+	 * waited for together with others, if they can
+	 */
+	bool		remote;
+
+	/*
 	 * Is the future complete?  Must not block, raise or allocate.  Once true
 	 * it stays true.
 	 */
@@ -73,6 +79,19 @@ typedef struct AioFutureOps
 	 * interrupts.  NULL for a future that only a sibling task can complete.
 	 */
 	void		(*wait) (AioFuture *future);
+
+	/*
+	 * Optional, as the next one: the socket, and the events of WaitEventSets,
+	 * to wait for together with others; PGINVALID_SOCKET if that is not
+	 * possible, or if it has become complete.  May raise.
+	 */
+	pgsocket	(*configure) (AioFuture *future, uint32 *events);
+
+	/*
+	 * These events have come.  Makes the progress that is possible without
+	 * waiting; poll() tells whether it is complete.  May raise.
+	 */
+	void		(*notify) (AioFuture *future, uint32 events);
 } AioFutureOps;
 
 /* Embedded as first member in every kind of future. */

@@ -45,18 +45,21 @@ AioExecutePlan(QueryDesc *query, CmdType operation, bool sendTuples,
 			   DestReceiver *dest)
 {
 	ExecutePlanArgs args;
+	EState	   *outer = aio_running_to_end;
 
+	aio_running_to_end = numberTuples == 0 ? query->estate : NULL;
 	if (operation != CMD_INSERT || aio_index_batch_memory == 0 ||
 		!aio_await_index_inserts || inserts_one_row(query->planstate))
-	{
 		ExecutePlan(query, operation, sendTuples, numberTuples, direction, dest);
-		return;
+	else
+	{
+		args.query = query;
+		args.operation = operation;
+		args.sendTuples = sendTuples;
+		args.numberTuples = numberTuples;
+		args.direction = direction;
+		args.dest = dest;
+		AioRunGuarded(query, execute_plan, &args);
 	}
-	args.query = query;
-	args.operation = operation;
-	args.sendTuples = sendTuples;
-	args.numberTuples = numberTuples;
-	args.direction = direction;
-	args.dest = dest;
-	AioRunGuarded(query, execute_plan, &args);
+	aio_running_to_end = outer;
 }

@@ -225,6 +225,13 @@ AioUringReap(void)
 	LWLockRelease(&context->completion_lock);
 }
 
+/* This backend's ring: readable while there are completions in it. */
+int
+AioUringDescriptor(void)
+{
+	return pgaio_my_uring_context->io_uring_ring.ring_fd;
+}
+
 /*
  * Wait until at least one I/O of this backend's ring completes, and process
  * what has completed.  'ioh', with the generation the caller knows, must be

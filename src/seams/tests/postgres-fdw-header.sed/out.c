@@ -1,4 +1,4 @@
 #include "postgres.h"
 
 #include "postgres_fdw.h"
-#include "aio/async_insert.h"
+#include "aio/async_fdw.h"

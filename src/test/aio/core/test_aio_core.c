@@ -18,6 +18,7 @@
  *	 set N				complete flag N
  *	 await N			await flag N, which only "set" completes; logs "blocked"
  *						if awaiting is not possible
+ *	 socket N			await that socket N can be read; "write N" makes it so
  *	 latch				await something that never comes
  *	 block				wait for it without suspending
  *	 yield				let siblings run
@@ -47,6 +48,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +58,7 @@
 #include "aio/future.h"
 #include "aio/stats.h"
 #include "aio/task.h"
+#include "aio/wait.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -86,6 +89,7 @@ PG_FUNCTION_INFO_V1(execute_some);
 
 #define FLAGS		10
 #define PINS		100
+#define SOCKETS		4
 
 /* a future that "set" completes */
 typedef struct FlagFuture
@@ -122,6 +126,7 @@ static int	nprograms;
 static StringInfoData log_text;
 static bool flags[FLAGS];
 static Buffer pins[PINS];
+static int	sockets[SOCKETS][2];	/* zero: not made yet */
 static Oid	table_oid = InvalidOid;
 static Relation table_rel;
 
@@ -337,6 +342,28 @@ read_page(int blkno)
 	return ReadBuffer(table_rel, blkno);
 }
 
+/* Two ends of one, which stay with the session. */
+static int *
+get_socket(int n)
+{
+	if (sockets[n][0] == 0 &&
+		socketpair(AF_UNIX, SOCK_STREAM, 0, sockets[n]) != 0)
+		elog(ERROR, "could not make a pair of sockets: %m");
+	return sockets[n];
+}
+
+static void
+await_socket(int n, const Program *program)
+{
+	AioSocketFuture future;
+	char		byte;
+
+	AioSocketFutureInit(&future, get_socket(n)[0], WL_SOCKET_READABLE);
+	await_and_note(&future.future, program);
+	if (read(get_socket(n)[0], &byte, 1) != 1)
+		elog(ERROR, "could not read from socket: %m");
+}
+
 /*
  * Instructions that concern what forbids to suspend.  Returns whether it is
  * one of them.
@@ -393,6 +420,13 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 		FlagFuture	flag = {.future.ops = &flag_ops,.flag = n};
 
 		await_and_note(&flag.future, program);
+	}
+	else if (strcmp(word, "socket") == 0)
+		await_socket(n, program);
+	else if (strcmp(word, "write") == 0)
+	{
+		if (write(get_socket(n)[1], "x", 1) != 1)
+			elog(ERROR, "could not write to socket: %m");
 	}
 	else if (strcmp(word, "latch") == 0)
 	{

@@ -69,7 +69,7 @@ foreach my $i (1, 2)
 	ok($shards[$i]->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE relation = 'part'::regclass AND mode = 'RowExclusiveLock' AND granted}), "shard$i inserts while shard0 waits");
 }
 is($shards[0]->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE relation = 'part'::regclass AND NOT granted}), 1, 'which it does');
-is($node->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE pid = $pid"), 'PostgresFdwGetResult', 'the statement waits for it');
+is($node->safe_psql('postgres', "SELECT wait_event IN ('AioForeignInserts', 'PostgresFdwGetResult') FROM pg_stat_activity WHERE pid = $pid"), 't', 'the statement waits for it');
 
 # a cancel request ends it, on all of them, and the connections are of use
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
@@ -98,6 +98,51 @@ foreach my $statement (q{INSERT INTO t SELECT i, 'again' FROM generate_series(60
 	$session->{stderr} = '';
 	is($session->query($count), $all, 'has left nothing');
 }
+
+# which does not wait for another server that is blocked
+$blocker = $shards[0]->background_psql('postgres');
+$blocker->query_safe('BEGIN; LOCK TABLE part');
+$session->query(q{INSERT INTO t SELECT i, 'again' FROM generate_series(7500, 8500) i});
+like($session->{stderr}, qr/ERROR:  new row for relation "part" violates check constraint "small"/, 'an error does not wait for a server that is blocked');
+$session->{stderr} = '';
+$blocker->query_safe('ROLLBACK');
+
+# also if that one has answered some of it, and cannot take more
+$shards[0]->safe_psql('postgres', 'CREATE UNIQUE INDEX part_id ON part (id)');
+my $key = $node->safe_psql('postgres', q{SELECT min(i) FROM generate_series(22000, 23000) i WHERE satisfies_hash_partition('t'::regclass, 4, 0, i)});
+$blocker->query_safe("BEGIN; INSERT INTO part VALUES ($key)");
+foreach my $last (22600, 40000)
+{
+	$session->query("INSERT INTO t SELECT i, 'again' FROM generate_series(20000, $last) i");
+	like($session->{stderr}, qr/ERROR:  new row for relation "part" violates check constraint "small"/, 'nor for one that is blocked in the middle');
+	$session->{stderr} = '';
+}
+$blocker->query_safe('ROLLBACK');
+$blocker->quit;
+$shards[0]->safe_psql('postgres', 'DROP INDEX part_id');
+is($session->query($count), $all, 'and nothing is left of what it would have done');
+
+# which tables, by default: those of servers that are said to be capable
+my $sent = q{SELECT pg_stat_force_next_flush(); SELECT coalesce(sum(started), 0) FROM pg_stat_aio WHERE kind = 'foreign'};
+$session->query_safe('SET aio.await_foreign_inserts = async_capable');
+my $sent_before = $session->query_safe($sent);
+is($session->query("BEGIN; INSERT INTO t SELECT i, 'gone' FROM generate_series(6000, 7000) i; ROLLBACK; $sent"), $sent_before, 'nothing is sent ahead to servers that are not async_capable');
+$session->query_safe(q{ALTER SERVER shard0 OPTIONS (ADD async_capable 'true'); ALTER FOREIGN TABLE part1 OPTIONS (ADD async_capable 'true')});
+$session->query_safe(q{BEGIN; INSERT INTO t SELECT i, 'gone' FROM generate_series(6000, 7000) i; ROLLBACK});
+is($session->query($sent) =~ s/\D//gr - $sent_before =~ s/\D//gr, 6, 'but to a server and a table that are');
+$session->query_safe(q{ALTER SERVER shard0 OPTIONS (DROP async_capable); ALTER FOREIGN TABLE part1 OPTIONS (DROP async_capable); SET aio.await_foreign_inserts = on});
+
+# prepared, with a plan that stays
+is($session->query(q{
+	PREPARE p AS INSERT INTO t SELECT i, 'prepared' FROM generate_series($1::int, $2) i;
+	SET plan_cache_mode = force_generic_plan;
+	BEGIN;
+	EXECUTE p(6001, 6900);
+	EXECUTE p(6901, 7100);
+	SELECT count(*) FROM t WHERE v = 'prepared';
+	ROLLBACK;
+	RESET plan_cache_mode;
+	DEALLOCATE p}), 1100, 'a prepared statement');
 
 # in a savepoint, and in a block that catches it; then the connection goes on
 is($session->query(q{

@@ -1,0 +1,236 @@
+
+# Copyright (c) 2026, the pgawait authors
+
+# Scans of foreign servers are asked for before their turn comes, and give the
+# rows that they give otherwise.
+
+use strict;
+use warnings FATAL => 'all';
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# Whoever reads the view passes a gate, when rows are fetched.
+my $gate = q{
+	CREATE FUNCTION gate() RETURNS bool LANGUAGE plpgsql AS $$
+	BEGIN
+		PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1);
+		RETURN true;
+	END $$};
+my @shards = map { PostgreSQL::Test::Cluster->new("shard$_") } 0 .. 2;
+foreach my $shard (@shards)
+{
+	$shard->init;
+	$shard->append_conf('postgresql.conf', "max_connections = 10\nio_max_concurrency = 16");
+	$shard->start;
+	$shard->safe_psql('postgres', qq{$gate;
+		CREATE TABLE part (id int PRIMARY KEY, k int, v text);
+		CREATE VIEW failing AS SELECT *, 1 / (id - 75) AS q FROM part;
+		CREATE VIEW gated AS SELECT part.* FROM (SELECT gate() AS open OFFSET 0) g, part WHERE open});
+}
+
+my $node = PostgreSQL::Test::Cluster->new('coordinator');
+$node->init;
+$node->append_conf('postgresql.conf', "max_connections = 10\nio_max_concurrency = 16");
+$node->start;
+$node->safe_psql('postgres', qq{$gate;
+	CREATE EXTENSION postgres_fdw;
+	CREATE TABLE t (id int, k int, v text) PARTITION BY HASH (id);
+	CREATE TABLE g (id int, k int, v text) PARTITION BY HASH (id);
+	CREATE TABLE mixed (id int, k int, v text) PARTITION BY RANGE (id);
+	CREATE TABLE mixed3 PARTITION OF mixed FOR VALUES FROM (100000) TO (200000);
+	INSERT INTO mixed SELECT 100000 + i, i % 7, i FROM generate_series(1, 5000) i;
+	CREATE FUNCTION raise_error() RETURNS int LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'raised'; END \$\$;
+	CREATE FUNCTION looked_up(i int) RETURNS int LANGUAGE plpgsql AS \$\$
+	BEGIN
+		RETURN (SELECT count(*) FROM t WHERE id = i);
+	EXCEPTION WHEN OTHERS THEN
+		RETURN 0;
+	END \$\$;
+	CREATE FUNCTION mine(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN \$1 % 10; END'});
+foreach my $i (0 .. 2)
+{
+	my ($host, $port) = ($shards[$i]->host, $shards[$i]->port);
+	$node->safe_psql('postgres', qq{
+		CREATE SERVER shard$i FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname 'postgres', fetch_size '10', async_capable 'true', batch_size '100');
+		CREATE USER MAPPING FOR CURRENT_USER SERVER shard$i;
+		CREATE FOREIGN TABLE part$i PARTITION OF t FOR VALUES WITH (MODULUS 3, REMAINDER $i) SERVER shard$i OPTIONS (table_name 'part');
+		CREATE FOREIGN TABLE gated$i PARTITION OF g FOR VALUES WITH (MODULUS 3, REMAINDER $i) SERVER shard$i OPTIONS (table_name 'gated');
+		CREATE FOREIGN TABLE mixed$i PARTITION OF mixed FOR VALUES FROM (@{[$i * 1000]}) TO (@{[$i * 1000 + 1000]}) SERVER shard$i OPTIONS (table_name 'part')});
+}
+$node->safe_psql('postgres', q{CREATE FOREIGN TABLE failing (id int, k int, v text, q int) SERVER shard0});
+$node->safe_psql('postgres', 'INSERT INTO t SELECT i, i % 7, i FROM generate_series(1, 1000) i');
+
+# All servers have been asked when the first one has not answered yet.
+my $blocker = $shards[0]->background_psql('postgres');
+my $session = $node->background_psql('postgres', on_error_stop => 0);
+my $pid = $session->query('SELECT pg_backend_pid()');
+$session->query_safe('SELECT count(*) FROM g WHERE false; SELECT id FROM g LIMIT 1');
+my %plans = (
+	'Merge Append' => 'SELECT count(*) FROM (SELECT id FROM g ORDER BY id OFFSET 0) s',
+	'Append of sorts' => 'SELECT count(*) FROM ((SELECT id FROM gated0 ORDER BY mine(id)) UNION ALL (SELECT id FROM gated1 ORDER BY mine(id)) UNION ALL (SELECT id FROM gated2 ORDER BY mine(id))) s',
+	'Append of aggregates' => 'SELECT count(*) FROM (SELECT mine(id), count(*) FROM gated0 GROUP BY 1 UNION ALL SELECT mine(id), count(*) FROM gated1 GROUP BY 1 UNION ALL SELECT mine(id), count(*) FROM gated2 GROUP BY 1) s');
+my %rows = ('Merge Append' => 1000, 'Append of sorts' => 1000, 'Append of aggregates' => 30);
+foreach my $plan (sort keys %plans)
+{
+	$blocker->query_safe('SELECT pg_advisory_lock(1)');
+	my $asked = q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'FETCH%' AND state = 'idle in transaction'};
+	$session->query_until(qr/begun/, "\\echo begun\n$plans{$plan};\n");
+	foreach my $i (1, 2)
+	{
+		ok($shards[$i]->poll_query_until('postgres', $asked, 1), "$plan: shard$i has been asked");
+	}
+	is($shards[0]->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory'}), 1, "$plan: while shard0 waits");
+	$blocker->query_safe('SELECT pg_advisory_unlock(1)');
+	is($session->query(''), $rows{$plan}, "$plan: all rows");
+}
+
+# It can be cancelled then, and the connections are of use.
+$blocker->query_safe('SELECT pg_advisory_lock(1)');
+$session->query_until(qr/begun/, "\\echo begun\n$plans{'Merge Append'};\n");
+$shards[0]->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not come';
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+$session->query('SELECT 1');
+like($session->{stderr}, qr/canceling statement due to user request/, 'it can be cancelled');
+$session->{stderr} = '';
+$blocker->query_safe('SELECT pg_advisory_unlock(1)');
+is($session->query("$plans{'Merge Append'}; SELECT count(*) FROM postgres_fdw_get_connections() WHERE valid"), "1000\n3", 'and goes on');
+
+# A child that is scanned here does not keep back what servers have sent.
+my $here = $node->background_psql('postgres');
+$here->query_safe('SELECT pg_advisory_lock(1)');
+$session->query_until(qr/begun/, "\\echo begun\nSELECT min(n) FILTER (WHERE tableoid <> 'mixed3'::regclass) < max(n) FILTER (WHERE tableoid = 'mixed3'::regclass), count(*) FILTER (WHERE tableoid <> 'mixed3'::regclass AND n < 3000) > 10 FROM (SELECT row_number() OVER () AS n, tableoid FROM mixed WHERE id <> 100500 OR gate()) s;\n");
+foreach my $shard (@shards)
+{
+	ok($shard->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'FETCH%' AND state = 'idle in transaction'}), $shard->name . ' has answered');
+}
+$here->query_safe('SELECT pg_advisory_unlock(1)');
+is($session->query(''), 't|t', 'rows of servers come among those from here, and more of them are asked for');
+$here->quit;
+
+# The rows are the same as without asking ahead.
+my @statements = (
+	'SELECT * FROM t ORDER BY id',
+	'SELECT * FROM t ORDER BY k, id LIMIT 25',
+	'SELECT * FROM mixed ORDER BY id DESC LIMIT 100',
+	# scans that share a connection
+	'SELECT a.id, b.k FROM part0 a JOIN (SELECT DISTINCT mine(id) AS id, k FROM part0) b ON a.k = b.id ORDER BY 1, 2',
+	'SELECT a.id, b.id FROM part0 a, gated0 b WHERE mine(a.id) = mine(b.id) AND a.id < 50 ORDER BY 1, 2',
+	'SELECT x.id, (SELECT count(*) FROM part0 p WHERE mine(p.id) = mine(x.id)) FROM (SELECT id FROM t ORDER BY id) x WHERE mine(x.id) < 3 ORDER BY 1',
+	# scans that begin anew
+	'SELECT v.i, s.id FROM (VALUES (1), (2), (3)) v(i), LATERAL (SELECT id FROM t WHERE k = v.i ORDER BY id OFFSET 3) s ORDER BY 1, 2',
+	'SELECT v.i, s.id FROM (VALUES (1), (2), (3)) v(i), LATERAL (SELECT id FROM t WHERE mine(k) = v.i ORDER BY id LIMIT 30) s ORDER BY 1, 2',
+	# nested
+	'SELECT * FROM (SELECT id FROM t WHERE k = 1 UNION ALL (SELECT id FROM t WHERE k = 2 ORDER BY id) UNION ALL SELECT mine(id) FROM mixed GROUP BY 1) s ORDER BY 1',
+	'SELECT k, count(*), sum(id) FROM mixed GROUP BY k ORDER BY k',
+	'SELECT * FROM t WHERE id IN (SELECT mine(id) FROM t) ORDER BY id FOR UPDATE',
+	'WITH m AS MATERIALIZED (SELECT * FROM t ORDER BY id) SELECT count(*), (SELECT sum(id) FROM m) FROM m',
+	# a prepared statement's generic plan
+	'PREPARE p AS SELECT id FROM t WHERE k > $1 AND mine(id) < $2 ORDER BY id; SET plan_cache_mode = force_generic_plan; EXECUTE p(2, 8); EXECUTE p(5, 3); DEALLOCATE p; RESET plan_cache_mode',
+	# with workers
+	'SET debug_parallel_query = on; SELECT count(*), sum(id) FROM mixed; SELECT count(*) FROM mixed3 JOIN t USING (k); RESET debug_parallel_query',
+	'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SELECT k, count(*) FROM mixed GROUP BY 1 ORDER BY 1; RESET ALL',
+	# what writes
+	"UPDATE t SET v = v || 'x' WHERE mine(id) = 3; SELECT count(*) FROM t WHERE v LIKE '%x'; UPDATE t SET v = id",
+	'BEGIN; DELETE FROM t USING mixed m WHERE m.id = t.id AND mine(t.id) = 4; SELECT count(*) FROM t; ROLLBACK',
+	'BEGIN; INSERT INTO t SELECT id + 10000, k, v FROM t ORDER BY id; SELECT count(*), sum(id) FROM t; ROLLBACK',
+	'BEGIN; INSERT INTO t SELECT id + 10000, k, v FROM t; SELECT count(*), sum(id) FROM t; ROLLBACK',
+	# cursors, over the ends of subtransactions
+	'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id; FETCH 25 FROM c; SAVEPOINT a; FETCH 25 FROM c; RELEASE a; FETCH 25 FROM c; SELECT count(*) FROM t; FETCH 25 FROM c; SAVEPOINT b; FETCH 3 FROM c; ROLLBACK TO b; FETCH 100 FROM c; COMMIT',
+	'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id; FETCH 95 FROM c; SAVEPOINT a; SELECT count(*) FROM t; FETCH 95 FROM c; ROLLBACK TO a; FETCH 95 FROM c; COMMIT',
+	'BEGIN; DECLARE c CURSOR FOR SELECT id FROM part0; MOVE 25 IN c; SAVEPOINT b; SELECT count(*) FROM part0 WHERE mine(id) = 1; MOVE 10 IN c; ROLLBACK TO b; FETCH 100 FROM c; COMMIT',
+	'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id; SAVEPOINT a; FETCH 35 FROM c; SELECT count(*) FROM t; FETCH 95 FROM c; ROLLBACK TO a; FETCH 95 FROM c; COMMIT',
+	'BEGIN; SAVEPOINT a; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id; FETCH 35 FROM c; RELEASE a; FETCH 35 FROM c; COMMIT',
+	'BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY id; FETCH 35 FROM c; COMMIT; FETCH 35 FROM c; CLOSE c',
+	'BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY id; FETCH 35 FROM c; FETCH BACKWARD 12 FROM c; MOVE FIRST IN c; FETCH 2 FROM c; CLOSE c; SELECT count(*) FROM t; COMMIT',
+	# a cursor whose scan fails in a subtransaction, while the one around it goes on
+	'BEGIN; DECLARE c CURSOR FOR SELECT 1 / (id - 60) FROM t ORDER BY id; FETCH 25 FROM c; SAVEPOINT a; MOVE 60 IN c; ROLLBACK TO a; SELECT count(*) FROM t; COMMIT',
+	'BEGIN; DECLARE c CURSOR FOR SELECT 1 / (id - 26) FROM t ORDER BY id; FETCH 25 FROM c; SAVEPOINT a; MOVE 60 IN c; ROLLBACK TO a; COMMIT; SELECT count(*) FROM t',
+	q{DO $$ DECLARE r record; n int := 0; BEGIN FOR r IN SELECT id FROM t ORDER BY id LOOP BEGIN IF r.id % 40 = 0 THEN RAISE division_by_zero; END IF; n := n + 1; EXCEPTION WHEN division_by_zero THEN PERFORM count(*) FROM part1; END; END LOOP; RAISE NOTICE '% rows', n; END $$},
+	q{DO $$ DECLARE r record; n int := 0; BEGIN FOR r IN SELECT id, looked_up(id) AS found FROM t WHERE mine(id) < 5 ORDER BY id LOOP n := n + r.found; END LOOP; RAISE NOTICE '% rows', n; END $$},
+	'SELECT sum(looked_up(id)) FROM t WHERE mine(id) < 5',
+	'SELECT sum(looked_up(id)) FROM (SELECT id FROM t WHERE mine(id) < 5 ORDER BY id OFFSET 0) s',
+	# subqueries among the parameters, which stop early
+	'SELECT * FROM part0 WHERE id = (SELECT id FROM part0 WHERE mine(id) = 3 OFFSET 4 LIMIT 1)',
+	'BEGIN; WITH u AS (UPDATE part0 SET v = 7 WHERE id = (SELECT id FROM part0 WHERE mine(id) = 3 OFFSET 4 LIMIT 1) RETURNING *) SELECT count(*) FROM u; ROLLBACK',
+	'WITH d AS (DELETE FROM part0 WHERE mine(id) = 30 RETURNING *) SELECT count(*), (SELECT count(*) FROM t) FROM d',
+	# a cursor that fails while others are to come, and an error that nobody has seen
+	'BEGIN; UPDATE part0 SET v = 1; DECLARE c CURSOR FOR SELECT 1 / (id - 45), v FROM failing ORDER BY mine(id); SAVEPOINT a; FETCH 1 FROM c; ROLLBACK TO a; SELECT count(*) FROM t; ROLLBACK',
+	q{BEGIN; UPDATE part0 SET k = k + 100; DECLARE c CURSOR FOR SELECT CASE WHEN mine(id) = 7 THEN raise_error() ELSE id END FROM failing; MOVE 1 IN c; DO $$ BEGIN MOVE FORWARD 100 FROM c; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught'; END $$; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
+	q{BEGIN; UPDATE part0 SET k = k + 100; SAVEPOINT s; SELECT CASE WHEN mine(id) = 7 THEN raise_error() ELSE id END FROM (SELECT id FROM failing UNION ALL SELECT id FROM part1) f; ROLLBACK TO s; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
+	# errors of servers
+	"SELECT v, id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id",
+	"BEGIN; SAVEPOINT a; SELECT id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id; ROLLBACK TO a; SELECT count(*) FROM t; COMMIT",
+);
+foreach my $statement (@statements)
+{
+	my ($off, $on) = map {
+		my ($ret, $out, $err) = $node->psql('postgres', "SET aio.foreign_read_ahead = $_; $statement", on_error_stop => 0);
+		$err =~ s/^psql:<stdin>:\d+: //mg;
+		"$out\n$err";
+	} qw(off on);
+	ok($off ne "\n", 'there is a result: ' . substr($statement, 0, 60));
+	is($on, $off, $statement);
+}
+
+# A FETCH gets more rows as the scan goes on, unless they are wide.
+$shards[0]->safe_psql('postgres', q{
+	ALTER SYSTEM SET log_statement = 'all';
+	SELECT pg_reload_conf();
+	CREATE TABLE wide AS SELECT i AS id, repeat('x', 200000) AS v FROM generate_series(1, 50) i});
+$node->safe_psql('postgres', q{CREATE FOREIGN TABLE wide (id int, v text) SERVER shard0});
+sub fetches
+{
+	my ($setting, $statement) = @_;
+	my $offset = -s $shards[0]->logfile;
+
+	$node->safe_psql('postgres', "SET aio.foreign_read_ahead = $setting; $statement");
+	my %sizes = map { $_ => 1 } slurp_file($shards[0]->logfile, $offset) =~ /FETCH (\d+) FROM/g;
+	return join ' ', sort { $a <=> $b } keys %sizes;
+}
+
+# How many of them a statement takes.
+sub fetched
+{
+	my ($setting, $statement) = @_;
+	my $offset = -s $shards[0]->logfile;
+
+	$node->safe_psql('postgres', "SET aio.foreign_read_ahead = $setting; $statement");
+	return scalar(() = slurp_file($shards[0]->logfile, $offset) =~ /FETCH \d+ FROM/g);
+}
+$shards[0]->poll_query_until('postgres', q{SELECT setting = 'all' FROM pg_settings WHERE name = 'log_statement'});
+my $all_rows = 'SELECT v FROM part0 ORDER BY mine(id)';
+my $by_append = 'SELECT count(v) FROM t WHERE mine(id) >= 0';
+is(fetches('on', $all_rows), '10 20 40 80 160', 'more and more rows are fetched at a time');
+is(fetches('on', $by_append), '10 20 40 80 160', 'by an asynchronous scan, too');
+is(fetches('off', $all_rows), '10', 'but not without reading ahead');
+is(fetches('on', 'SELECT v FROM wide ORDER BY mine(id)'), '10', 'nor if they are wide');
+is(fetches('on', "$all_rows LIMIT 5"), '10 20 40 80 160', 'a sort wants all rows');
+
+# What may not be needed is not asked for.
+foreach my $statement (
+	'SELECT v FROM part0 WHERE mine(id) >= 0 LIMIT 45',
+	'SELECT v FROM part1 WHERE mine(id) >= 0 UNION ALL (SELECT v FROM part0 ORDER BY mine(id)) LIMIT 5',
+	'BEGIN; DECLARE c CURSOR FOR SELECT v FROM part0; MOVE 45 IN c; COMMIT',
+	'SELECT EXISTS (SELECT FROM part0 WHERE mine(id) = 9)',
+	q{DO $$ DECLARE r record; BEGIN FOR r IN SELECT id FROM part0 LOOP EXIT WHEN mine(r.id) = 9; END LOOP; END $$},
+	'SELECT count(*) FROM (VALUES (1), (2)) v(i) WHERE EXISTS (SELECT FROM part0 WHERE mine(id) = v.i)')
+{
+	cmp_ok(fetched('on', $statement), '<=', fetched('off', $statement), "nothing more is fetched: $statement");
+}
+
+# A server that dies.
+$session->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id; FETCH 50 FROM c');
+$shards[1]->stop('immediate');
+$session->query('FETCH ALL FROM c');
+like($session->{stderr}, qr/ERROR:  (?:server closed the connection unexpectedly|terminating connection|could not receive data|no connection to the server|FATAL)/, 'a server that dies');
+$session->{stderr} = '';
+$session->query('ROLLBACK');
+$shards[1]->start;
+is($session->query($plans{'Merge Append'}), 1000, 'is found again');
+$session->quit;
+$blocker->quit;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC/, 'nothing unusual in the log');
+$_->stop foreach $node, @shards;
+done_testing();
