@@ -210,6 +210,15 @@ AioInitialize(void)
 							 PGC_USERSET,
 							 GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("aio.debug_seed",
+							"Seed of the order in which tasks go on with \"aio.debug_suspend\".",
+							"0 gives each session an order of its own.",
+							&aio_debug_seed,
+							0, 0, INT_MAX,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, AioAssignDebugSeed, NULL);
 #endif
 
 	AioWriteInitialize();

@@ -45,8 +45,12 @@
 AioScope   *aio_current_scope = NULL;
 
 #ifdef USE_ASSERT_CHECKING
-/* aio.debug_suspend */
+/* aio.debug_suspend, aio.debug_seed */
 bool		aio_debug_suspend = false;
+int			aio_debug_seed = 0;
+
+/* which tasks go on first, with aio.debug_suspend */
+static pg_prng_state order_prng;
 #endif
 
 /* aio.max_tasks */
@@ -329,6 +333,25 @@ AioAnyTaskSuspended(void)
  * ------------------------------------------------------------------------
  */
 
+#ifdef USE_ASSERT_CHECKING
+/* aio.debug_seed is being set: the order begins anew. */
+void
+AioAssignDebugSeed(int newval, void *extra)
+{
+	pg_prng_seed(&order_prng, newval);
+}
+
+/* With aio.debug_suspend: is it another one's turn? */
+static bool
+let_others_go_first(AioScope *scope)
+{
+	return aio_debug_suspend && scope->nsuspended > 1 &&
+		pg_prng_bool(aio_debug_seed == 0 ? &pg_global_prng_state : &order_prng);
+}
+#else
+#define let_others_go_first(scope) false
+#endif
+
 static bool
 any_ready(AioFuture *future)
 {
@@ -430,8 +453,7 @@ run_ready(AioScope *scope)
 
 		if (!task->awaits->ops->poll(task->awaits))
 			continue;
-		if (aio_debug_suspend && scope->nsuspended > 1 &&
-			pg_prng_bool(&pg_global_prng_state))
+		if (let_others_go_first(scope))
 			continue;
 		AioTaskResume(task);
 		resumed++;

@@ -61,6 +61,9 @@ extern PGDLLIMPORT AioScope *aio_current_scope;
 /* developer option: suspend at each permitted read, resume in random order */
 #ifdef USE_ASSERT_CHECKING
 extern PGDLLIMPORT bool aio_debug_suspend;
+extern PGDLLIMPORT int aio_debug_seed;
+
+extern void AioAssignDebugSeed(int newval, void *extra);
 #else
 #define aio_debug_suspend false
 #endif

@@ -76,3 +76,21 @@ SELECT suspensions, reads FROM aio_session_stats();
 
 -- the creator is told of each page, but not of those that it asks for
 SELECT run('spawn hooked 1; spawn 2', 'read 7; log a; read 9', 'read 10');
+
+-- shuffled: a seed gives the same order each time, and another one another
+DO $$
+DECLARE
+    orders text[] := '{}';
+BEGIN
+    IF EXISTS (SELECT FROM pg_settings WHERE name = 'aio.debug_seed') THEN
+        SET aio.debug_suspend = on;
+        FOR i IN 0..19 LOOP
+            EXECUTE format('SET aio.debug_seed = %s', 1 + i % 10);
+            orders := orders || run('spawn 1; spawn 2; spawn 3', 'yield; log a; yield; log b', 'yield; log c', 'yield; yield; log d');
+        END LOOP;
+        ASSERT orders[1:10] = orders[11:20], 'the same seed, another order';
+        ASSERT (SELECT count(DISTINCT o) > 2 FROM unnest(orders) o), 'one order';
+        RESET aio.debug_seed;
+        RESET aio.debug_suspend;
+    END IF;
+END $$;
