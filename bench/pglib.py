@@ -7,6 +7,7 @@ Account:  PostgreSQL refuses to run as root, so every program that touches a dat
 Errors:   PgError, one message with the remedy or with what the program said.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -29,6 +30,21 @@ def exit_on_signals():
         raise SystemExit(128 + signum)
     for signum in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, leave)
+
+
+@contextlib.contextmanager
+def undisturbed():
+    """Signals that end us wait for the end of the block: a server that is half made or started cannot be stopped."""
+    waiting = []
+    before = {signum: signal.signal(signum, lambda signum, _frame: waiting.append(signum))
+              for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+        if waiting:
+            signal.raise_signal(waiting[0])
 
 
 def run(command, **options):
@@ -109,14 +125,17 @@ class Cluster:
         self.log = self.data.with_name(self.data.name + ".log")
         self.log_start = 0      # where in the log the last start began
         self.settings = dict(settings or {})
+        self.listen_addresses = ""
+        self.port = PORT
         self.socket_dir = None
         self.sessions = []
 
     def initdb(self, *options):
         """Create the data directory; --no-locale and UTF8, so that results are the same everywhere."""
         make_directory(self.data.parent)
-        run_as_account([self.install.program("initdb"), "-D", self.data, "-U", "postgres", "-A", "trust",
-                        "--no-locale", "--encoding=UTF8", "--no-instructions", *options])
+        with undisturbed():
+            run_as_account([self.install.program("initdb"), "-D", self.data, "-U", "postgres", "-A", "trust",
+                            "--no-locale", "--encoding=UTF8", "--no-instructions", *options], start_new_session=True)
         return self
 
     def __enter__(self):
@@ -135,7 +154,8 @@ class Cluster:
         self._write_settings()
         self.log_start = self.log.stat().st_size if self.log.exists() else 0
         try:
-            self._pg_ctl("start", "-l", self.log, "-t", "300")
+            with undisturbed():
+                self._pg_ctl("start", "-l", self.log, "-t", "300")
         except BaseException as error:
             self.stop("immediate")
             if isinstance(error, PgError):
@@ -183,7 +203,7 @@ class Cluster:
 
     def connection(self, database="postgres"):
         """Environment under which libpq programs reach this server."""
-        return {**environment(), "PGHOST": str(self.socket_dir), "PGPORT": str(PORT), "PGUSER": "postgres",
+        return {**environment(), "PGHOST": str(self.socket_dir), "PGPORT": str(self.port), "PGUSER": "postgres",
                 "PGDATABASE": database, "PGOPTIONS": "-c client_min_messages=warning"}
 
     def run_client(self, program, *arguments, database="postgres", **options):
@@ -191,7 +211,8 @@ class Cluster:
         return run([self.install.program(program), *arguments], env=self.connection(database), **options)
 
     def _write_settings(self):
-        private = {"listen_addresses": "", "port": PORT, "unix_socket_directories": self.socket_dir}
+        private = {"listen_addresses": self.listen_addresses, "port": self.port,
+                   "unix_socket_directories": self.socket_dir}
         path = self.data / "postgresql.auto.conf"
         path.write_text("".join(f"{name} = {quote(value)}\n" for name, value in {**self.settings, **private}.items()))
         give_to_account(path)

@@ -71,6 +71,24 @@ def draw(matplotlib, results):
     return figures
 
 
+def draw_shards(matplotlib, rates):
+    """Draw rows per second by number of servers."""
+    matplotlib.use("Agg")
+    pyplot = importlib.import_module("matplotlib.pyplot")
+    with matplotlib.rc_context(STYLE):
+        figure, axis = pyplot.subplots(figsize=(5, 3.6), layout="constrained")
+        for side, color, label in ("stock", "off", "stock coordinator"), ("ours", "on", "our coordinator"):
+            axis.plot(list(rates), [rate[side] for rate in rates.values()], color=COLORS[color], label=label,
+                      marker="o")
+        axis.set_xticks(list(rates))
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("servers")
+        axis.set_ylabel("rows/s")
+        axis.yaxis.set_major_formatter("{x:,.0f}")
+        axis.legend()
+        return finish(pyplot, figure, "shards", "Rows per second by number of servers.")
+
+
 def finish(pyplot, figure, name, caption):
     path = inputs.WORK / f"{name}.png"
     figure.savefig(path)
