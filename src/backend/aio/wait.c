@@ -88,6 +88,7 @@ typedef struct Place
 {
 	pgsocket	socket;
 	uint32		events;
+	uint32		all_events;		/* that are waited for there, if it is first */
 	int			pos;
 } Place;
 
@@ -118,14 +119,14 @@ add_socket(WaitEventSet *set, Waiting *waiting, int i, pgsocket socket,
 
 		if (same->socket != socket)
 			continue;
-		place->pos = same->pos;
-		if ((same->events | events) != same->events)
+		if ((same->all_events | events) != same->all_events)
 		{
-			same->events |= events;
-			ModifyWaitEvent(set, same->pos, same->events, NULL);
+			same->all_events |= events;
+			ModifyWaitEvent(set, same->pos, same->all_events, NULL);
 		}
 		return;
 	}
+	place->all_events = events;
 	place->pos = AddWaitEventToSet(set, events, socket, NULL, waiting->futures[i]);
 	waiting->nsockets++;
 }
@@ -160,7 +161,7 @@ add_sockets(WaitEventSet *set, Waiting *waiting, AioFuture *const *futures,
 	}
 }
 
-/* A socket is ready: tell all whose it is. */
+/* A socket is ready: tell all who wait for that. */
 static void
 notify(const Waiting *waiting, pgsocket socket, uint32 events)
 {
@@ -168,7 +169,9 @@ notify(const Waiting *waiting, pgsocket socket, uint32 events)
 	{
 		AioFuture  *future = waiting->futures[i];
 
-		if (waiting->places[i].socket == socket && !future->ops->poll(future))
+		if (waiting->places[i].socket == socket &&
+			(waiting->places[i].events & events) != 0 &&
+			!future->ops->poll(future))
 			future->ops->notify(future, events);
 	}
 }

@@ -467,7 +467,10 @@ static void
 at_xact_event(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_ABORT)
+	{
 		forget_pending(0);
+		aio_running_to_end = NULL;
+	}
 	else if ((event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE) &&
 			 !dlist_is_empty(&pending))
 		elog(ERROR, "rows have been sent to a foreign server and were not awaited");

@@ -59,12 +59,21 @@ AioRegisterFdw(const AioFdwRoutine *routine)
 	MemoryContextSwitchTo(context);
 }
 
+/* Does a join give rows of its left input that match nothing? */
+static bool
+fills_left(const Join *join)
+{
+	return join->jointype == JOIN_LEFT || join->jointype == JOIN_ANTI ||
+		join->jointype == JOIN_FULL;
+}
+
 /*
  * Is this node read to its end whenever it is executed, if 'root' is or is not,
- * as 'to_end' says?  False also if it is not below there.
+ * as 'to_end' says?  Or, if 'begun', whenever more than its first row is
+ * wanted?  False also if it is not below there.
  */
 static bool
-reads_to_end(const Plan *root, const Plan *node, bool to_end)
+reads_to_end(const Plan *root, const Plan *node, bool to_end, bool begun)
 {
 	bool		left = to_end;
 	bool		right = false;
@@ -78,29 +87,32 @@ reads_to_end(const Plan *root, const Plan *node, bool to_end)
 		case T_Append:
 			foreach_ptr(Plan, child, ((const Append *) root)->appendplans)
 			{
-				if (reads_to_end(child, node, to_end))
+				if (reads_to_end(child, node, to_end, begun))
 					return true;
 			}
 			return false;
 		case T_MergeAppend:
 			foreach_ptr(Plan, child, ((const MergeAppend *) root)->mergeplans)
 			{
-				if (reads_to_end(child, node, to_end))
+				if (reads_to_end(child, node, to_end, begun))
 					return true;
 			}
 			return false;
 		case T_SubqueryScan:
-			return reads_to_end(((const SubqueryScan *) root)->subplan, node, to_end);
+			return reads_to_end(((const SubqueryScan *) root)->subplan, node,
+								to_end, begun);
 		case T_Sort:
 		case T_Hash:
 			/* all of the input before the first row of the output */
 			left = true;
 			break;
 		case T_Agg:
-			left = to_end || ((const Agg *) root)->aggstrategy != AGG_SORTED;
+			left = to_end || ((const Agg *) root)->aggstrategy == AGG_PLAIN ||
+				((const Agg *) root)->aggstrategy == AGG_HASHED;
 			break;
 		case T_HashJoin:
-			/* the right one is a Hash */
+			/* a row of the left is looked at before the right, a Hash */
+			left = to_end && (begun || fills_left((const Join *) root));
 			right = to_end;
 			break;
 		case T_WindowAgg:
@@ -121,20 +133,21 @@ reads_to_end(const Plan *root, const Plan *node, bool to_end)
 			left = false;
 			break;
 	}
-	return reads_to_end(root->lefttree, node, left) ||
-		reads_to_end(root->righttree, node, right);
+	return reads_to_end(root->lefttree, node, left, begun) ||
+		reads_to_end(root->righttree, node, right, begun);
 }
 
+/* Are all rows of this node going to be wanted?  See reads_to_end(). */
 static bool
-all_wanted(EState *estate, const Plan *node)
+all_wanted(EState *estate, const Plan *node, bool begun)
 {
 	PlannedStmt *stmt = estate->es_plannedstmt;
 
-	if (reads_to_end(stmt->planTree, node, aio_running_to_end == estate))
+	if (reads_to_end(stmt->planTree, node, aio_running_to_end == estate, begun))
 		return true;
 	foreach_ptr(Plan, subplan, stmt->subplans)
 	{
-		if (reads_to_end(subplan, node, false))
+		if (reads_to_end(subplan, node, false, begun))
 			return true;
 	}
 	return false;
@@ -161,7 +174,7 @@ AioMayReadAhead(ForeignScanState *node)
 {
 	EState	   *estate = node->ss.ps.state;
 
-	return may_ask_ahead(estate) && all_wanted(estate, node->ss.ps.plan);
+	return may_ask_ahead(estate) && all_wanted(estate, node->ss.ps.plan, true);
 }
 
 static void
@@ -184,21 +197,18 @@ ask(ForeignScanState *node)
 }
 
 /*
- * The first row of this plan is going to be wanted: ask for the scan with which
- * its execution begins.  That of a plan which begins otherwise, or may not look
- * at its input at all, is left alone.
+ * The scan with which the execution of this plan begins, or NULL if it begins
+ * otherwise, or may not look at its input at all.
  */
-static void
-ask_for_first(PlanState *plan)
+static ForeignScanState *
+first_scan(PlanState *plan)
 {
 	while (plan != NULL && plan->chgParam == NULL)
 	{
 		switch (nodeTag(plan))
 		{
 			case T_ForeignScanState:
-				if (!plan->async_capable)
-					ask((ForeignScanState *) plan);
-				return;
+				return plan->async_capable ? NULL : (ForeignScanState *) plan;
 			case T_SubqueryScanState:
 				plan = ((SubqueryScanState *) plan)->subplan;
 				break;
@@ -213,18 +223,10 @@ ask_for_first(PlanState *plan)
 				plan = outerPlanState(plan);
 				break;
 			default:
-				return;
+				return NULL;
 		}
 	}
-}
-
-static void
-ask_ahead(PlanState **plans, const Bitmapset *valid)
-{
-	int			i = -1;
-
-	while ((i = bms_next_member(valid, i)) >= 0)
-		ask_for_first(plans[i]);
+	return NULL;
 }
 
 /*
@@ -235,24 +237,48 @@ void
 AioAppendBegun(AppendState *node)
 {
 	EState	   *estate = node->ps.state;
+	bool		wanted = false;
+	int			i = -1;
 
-	if (routines != NIL && node->as_pstate == NULL &&
-		ScanDirectionIsForward(estate->es_direction) &&
-		may_ask_ahead(estate) && all_wanted(estate, node->ps.plan))
-		ask_ahead(node->appendplans, node->as_valid_subplans);
+	if (routines == NIL || node->as_pstate != NULL ||
+		!ScanDirectionIsForward(estate->es_direction) || !may_ask_ahead(estate))
+		return;
+	while ((i = bms_next_member(node->as_valid_subplans, i)) >= 0)
+	{
+		ForeignScanState *scan = first_scan(node->appendplans[i]);
+
+		if (scan == NULL)
+			continue;
+		if (!wanted && !all_wanted(estate, node->ps.plan, false))
+			return;
+		wanted = true;
+		ask(scan);
+	}
 }
 
 /* ExecMergeAppend() is about to take the first row of each child. */
 void
 AioMergeAppendBegins(MergeAppendState *node)
 {
-	if (routines != NIL && may_ask_ahead(node->ps.state))
-		ask_ahead(node->mergeplans, node->ms_valid_subplans);
+	int			i = -1;
+
+	if (routines == NIL || !may_ask_ahead(node->ps.state))
+		return;
+	while ((i = bms_next_member(node->ms_valid_subplans, i)) >= 0)
+	{
+		ForeignScanState *scan = first_scan(node->mergeplans[i]);
+
+		if (scan != NULL)
+			ask(scan);
+	}
 }
 
-/* Is it time to look for answers again?  Of this session, whichever Append. */
+/*
+ * A child that others cannot overtake has given a row: is it time to look for
+ * answers of others again?  That has more rows asked for.
+ */
 bool
-AioAppendLooks(void)
+AioAppendLooks(AppendState *node)
 {
 	static int	rows = 0;
 	static instr_time last;
@@ -268,5 +294,6 @@ AioAppendLooks(void)
 	if (INSTR_TIME_GET_NANOSEC(passed) < LOOK_INTERVAL_NS)
 		return false;
 	last = now;
-	return true;
+	return may_ask_ahead(node->ps.state) &&
+		all_wanted(node->ps.state, node->ps.plan, true);
 }

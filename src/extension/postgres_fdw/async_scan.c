@@ -51,6 +51,7 @@ typedef struct AioFdwAhead
 	bool		pending;		/* in the list of those on their way */
 	dlist_node	on_its_way;
 	PGresult   *fetched;		/* taken off the connection, or NULL */
+	bool		failed;			/* that is an error */
 	MemoryContextCallback at_end;
 } AioFdwAhead;
 
@@ -82,35 +83,38 @@ not_pending(AioFdwAhead *ahead)
 
 /*
  * The result of a request that is pending on a connection which is needed for
- * something else, or whose transaction ends.
+ * something else, or whose transaction ends.  If it is an error, the remote
+ * transaction has failed: the request stays, and raises it for everybody, until
+ * the scan's transaction has ended.
  */
 static void
 take_off(AioFdwAhead *ahead)
 {
 	PGconn	   *conn = ahead->conn;
 	ForeignScanState *node = ahead->node;
-	PGresult   *res = pgfdw_get_result(conn);
+	PGresult   *res;
+
+	if (!ahead->failed)
+	{
+		res = pgfdw_get_result(conn);
+		if (node != NULL && PQresultStatus(res) != PGRES_TUPLES_OK)
+		{
+			ahead->failed = true;
+			ahead->fetched = res;
+		}
+	}
+	if (ahead->failed)
+		pgfdw_report_error(ERROR, ahead->fetched, conn, false,
+						   node == NULL ? NULL : ((PgFdwScanState *) node->fdw_state)->query);
 
 	ahead->conn_state->pendingAreq = NULL;
 	not_pending(ahead);
-	if (PQresultStatus(res) == PGRES_TUPLES_OK)
-	{
-		if (node == NULL)
-			PQclear(res);
-		else
-			ahead->fetched = res;
-		return;
-	}
-
-	/*
-	 * Whoever is here has to know that the remote transaction has failed.  If
-	 * they catch it, the scan raises it once more.
-	 */
-	if (node == NULL)
+	if (PQresultStatus(res) != PGRES_TUPLES_OK)
 		pgfdw_report_error(ERROR, res, conn, true, NULL);
-	ahead->fetched = res;
-	pgfdw_report_error(ERROR, res, conn, false,
-					   ((PgFdwScanState *) node->fdw_state)->query);
+	if (node == NULL)
+		PQclear(res);
+	else
+		ahead->fetched = res;
 }
 
 /* Before a transaction or subtransaction ends well. */
@@ -272,6 +276,8 @@ AioFdwFetchMore(ForeignScanState *node)
 		PG_FINALLY();
 		{
 			fsstate->async_capable = false;
+			if (state->pendingAreq == &ahead->request)
+				state->pendingAreq = NULL;
 		}
 		PG_END_TRY();
 	}

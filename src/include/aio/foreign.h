@@ -142,16 +142,16 @@ extern int	AioWaitForAppend(struct WaitEventSet *set, long timeout,
 extern void AioForeignInitialize(void);
 extern void AioAppendBegun(AppendState *node);
 extern void AioMergeAppendBegins(MergeAppendState *node);
-extern bool AioAppendLooks(void);
+extern bool AioAppendLooks(AppendState *node);
 
 /*
  * ExecAppend(): a child that others cannot overtake has given a row; have
  * servers answered meanwhile?
  */
 static inline bool
-AioAppendShouldLook(const AppendState *node)
+AioAppendShouldLook(AppendState *node)
 {
-	return node->as_nasyncremain > 0 && AioAppendLooks();
+	return node->as_nasyncremain > 0 && AioAppendLooks(node);
 }
 
 #endif							/* AIO_FOREIGN_H */

@@ -36,8 +36,20 @@ inserts_one_row(PlanState *plan)
 		outerPlanState(outerPlanState(plan)) == NULL;
 }
 
+/* ExecutePlan(), in a guard if rows or keys of the statement may wait. */
+static void
+guard_plan(ExecutePlanArgs *args)
+{
+	if (args->operation != CMD_INSERT || aio_index_batch_memory == 0 ||
+		!aio_await_index_inserts || inserts_one_row(args->query->planstate))
+		execute_plan(args);
+	else
+		AioRunGuarded(args->query, execute_plan, args);
+}
+
 /*
- * ExecutePlan(), in a guard if rows or keys of the statement may wait.
+ * In place of ExecutePlan().  While it runs it is known whether all rows are
+ * wanted.
  */
 void
 AioExecutePlan(QueryDesc *query, CmdType operation, bool sendTuples,
@@ -47,19 +59,28 @@ AioExecutePlan(QueryDesc *query, CmdType operation, bool sendTuples,
 	ExecutePlanArgs args;
 	EState	   *outer = aio_running_to_end;
 
+	args.query = query;
+	args.operation = operation;
+	args.sendTuples = sendTuples;
+	args.numberTuples = numberTuples;
+	args.direction = direction;
+	args.dest = dest;
+
 	aio_running_to_end = numberTuples == 0 ? query->estate : NULL;
-	if (operation != CMD_INSERT || aio_index_batch_memory == 0 ||
-		!aio_await_index_inserts || inserts_one_row(query->planstate))
-		ExecutePlan(query, operation, sendTuples, numberTuples, direction, dest);
-	else
+	if (outer == NULL)
 	{
-		args.query = query;
-		args.operation = operation;
-		args.sendTuples = sendTuples;
-		args.numberTuples = numberTuples;
-		args.direction = direction;
-		args.dest = dest;
-		AioRunGuarded(query, execute_plan, &args);
+		/* if it fails, others begin by setting it */
+		guard_plan(&args);
+		aio_running_to_end = NULL;
+		return;
 	}
-	aio_running_to_end = outer;
+	PG_TRY();
+	{
+		guard_plan(&args);
+	}
+	PG_FINALLY();
+	{
+		aio_running_to_end = outer;
+	}
+	PG_END_TRY();
 }

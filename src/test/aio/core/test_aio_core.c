@@ -19,6 +19,7 @@
  *	 await N			await flag N, which only "set" completes; logs "blocked"
  *						if awaiting is not possible
  *	 socket N			await that socket N can be read; "write N" makes it so
+ *	 writable N			await that it can be written
  *	 latch				await something that never comes
  *	 block				wait for it without suspending
  *	 yield				let siblings run
@@ -423,6 +424,13 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 	}
 	else if (strcmp(word, "socket") == 0)
 		await_socket(n, program);
+	else if (strcmp(word, "writable") == 0)
+	{
+		AioSocketFuture future;
+
+		AioSocketFutureInit(&future, get_socket(n)[0], WL_SOCKET_WRITEABLE);
+		await_and_note(&future.future, program);
+	}
 	else if (strcmp(word, "write") == 0)
 	{
 		if (write(get_socket(n)[1], "x", 1) != 1)

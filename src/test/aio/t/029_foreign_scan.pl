@@ -26,7 +26,6 @@ foreach my $shard (@shards)
 	$shard->start;
 	$shard->safe_psql('postgres', qq{$gate;
 		CREATE TABLE part (id int PRIMARY KEY, k int, v text);
-		CREATE VIEW failing AS SELECT *, 1 / (id - 75) AS q FROM part;
 		CREATE VIEW gated AS SELECT part.* FROM (SELECT gate() AS open OFFSET 0) g, part WHERE open});
 }
 
@@ -42,6 +41,12 @@ $node->safe_psql('postgres', qq{$gate;
 	CREATE TABLE mixed3 PARTITION OF mixed FOR VALUES FROM (100000) TO (200000);
 	INSERT INTO mixed SELECT 100000 + i, i % 7, i FROM generate_series(1, 5000) i;
 	CREATE FUNCTION raise_error() RETURNS int LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'raised'; END \$\$;
+	CREATE FUNCTION caught(i int) RETURNS int LANGUAGE plpgsql AS \$\$
+	BEGIN
+		RETURN (SELECT 1 / (count(*) - 1) FROM mixed3 WHERE id = 100001);
+	EXCEPTION WHEN division_by_zero THEN
+		RETURN i;
+	END \$\$;
 	CREATE FUNCTION looked_up(i int) RETURNS int LANGUAGE plpgsql AS \$\$
 	BEGIN
 		RETURN (SELECT count(*) FROM t WHERE id = i);
@@ -61,6 +66,9 @@ foreach my $i (0 .. 2)
 }
 $node->safe_psql('postgres', q{CREATE FOREIGN TABLE failing (id int, k int, v text, q int) SERVER shard0});
 $node->safe_psql('postgres', 'INSERT INTO t SELECT i, i % 7, i FROM generate_series(1, 1000) i');
+
+my $bad = $node->safe_psql('postgres', 'SELECT min(id) FROM part0 WHERE id > 700');
+$shards[0]->safe_psql('postgres', "CREATE VIEW failing AS SELECT *, 1 / (id - $bad) AS q FROM part");
 
 # All servers have been asked when the first one has not answered yet.
 my $blocker = $shards[0]->background_psql('postgres');
@@ -159,6 +167,9 @@ my @statements = (
 	'BEGIN; UPDATE part0 SET v = 1; DECLARE c CURSOR FOR SELECT 1 / (id - 45), v FROM failing ORDER BY mine(id); SAVEPOINT a; FETCH 1 FROM c; ROLLBACK TO a; SELECT count(*) FROM t; ROLLBACK',
 	q{BEGIN; UPDATE part0 SET k = k + 100; DECLARE c CURSOR FOR SELECT CASE WHEN mine(id) = 7 THEN raise_error() ELSE id END FROM failing; MOVE 1 IN c; DO $$ BEGIN MOVE FORWARD 100 FROM c; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught'; END $$; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
 	q{BEGIN; UPDATE part0 SET k = k + 100; SAVEPOINT s; SELECT CASE WHEN mine(id) = 7 THEN raise_error() ELSE id END FROM (SELECT id FROM failing UNION ALL SELECT id FROM part1) f; ROLLBACK TO s; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
+	'SELECT k, mine(id), count(q) FROM failing GROUP BY GROUPING SETS ((k), (mine(id))) LIMIT 2',
+	'BEGIN; DECLARE c CURSOR FOR SELECT k, mine(id), count(q) FROM failing GROUP BY GROUPING SETS ((k), (mine(id))); FETCH 2 FROM c; SAVEPOINT a; SELECT count(*) FROM part0; ROLLBACK TO a; SAVEPOINT b; FETCH 1 FROM c; ROLLBACK TO b; CLOSE c; SAVEPOINT d; SELECT count(*) FROM part0; COMMIT',
+	q{DO $$ DECLARE n bigint; BEGIN BEGIN SELECT count(q) INTO n FROM failing WHERE looked_up(id) >= 0; EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END; SELECT count(*) INTO n FROM part0; RAISE NOTICE '%', n; END $$},
 	# errors of servers
 	"SELECT v, id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id",
 	"BEGIN; SAVEPOINT a; SELECT id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id; ROLLBACK TO a; SELECT count(*) FROM t; COMMIT",
@@ -206,6 +217,7 @@ is(fetches('on', $all_rows), '10 20 40 80 160', 'more and more rows are fetched 
 is(fetches('on', $by_append), '10 20 40 80 160', 'by an asynchronous scan, too');
 is(fetches('off', $all_rows), '10', 'but not without reading ahead');
 is(fetches('on', 'SELECT v FROM wide ORDER BY mine(id)'), '10', 'nor if they are wide');
+is(fetches('on', 'SELECT sum(caught(id)) FROM part0'), '10 20 40 80 160', 'nor do errors that are caught keep it from that');
 is(fetches('on', "$all_rows LIMIT 5"), '10 20 40 80 160', 'a sort wants all rows');
 
 # What may not be needed is not asked for.
@@ -214,10 +226,40 @@ foreach my $statement (
 	'SELECT v FROM part1 WHERE mine(id) >= 0 UNION ALL (SELECT v FROM part0 ORDER BY mine(id)) LIMIT 5',
 	'BEGIN; DECLARE c CURSOR FOR SELECT v FROM part0; MOVE 45 IN c; COMMIT',
 	'SELECT EXISTS (SELECT FROM part0 WHERE mine(id) = 9)',
+	'SET enable_mergejoin = off; SET enable_nestloop = off; SELECT count(*) FROM (SELECT id FROM mixed3 UNION ALL (SELECT id FROM part0 ORDER BY mine(id))) s JOIN (SELECT id FROM mixed3 WHERE k * 2 < 0 OFFSET 0) b ON b.id = s.id',
+	'SELECT count(*) FROM (SELECT id FROM mixed WHERE mine(id) >= 0 LIMIT 4000) s',
+	'BEGIN; SELECT id FROM mixed WHERE mine(id) >= 0 LIMIT 4000 FOR UPDATE; COMMIT',
+	'BEGIN; DECLARE c CURSOR FOR SELECT id FROM mixed WHERE mine(id) >= 0; MOVE 4000 IN c; COMMIT',
 	q{DO $$ DECLARE r record; BEGIN FOR r IN SELECT id FROM part0 LOOP EXIT WHEN mine(r.id) = 9; END LOOP; END $$},
 	'SELECT count(*) FROM (VALUES (1), (2)) v(i) WHERE EXISTS (SELECT FROM part0 WHERE mine(id) = v.i)')
 {
 	cmp_ok(fetched('on', $statement), '<=', fetched('off', $statement), "nothing more is fetched: $statement");
+}
+
+# A cursor keeps its place, also if answers have been taken while it scanned
+# what is here.
+foreach my $setting (qw(off on))
+{
+	my ($ret, $out, $err) = $node->psql('postgres', qq{
+		SET aio.foreign_read_ahead = $setting;
+		BEGIN;
+		DECLARE c CURSOR FOR SELECT 'row ' || id FROM mixed WHERE mine(id) >= 0;
+		FETCH 5 FROM c;
+		SAVEPOINT a;
+		SELECT count(*) FROM part0;
+		SELECT count(*) FROM part1;
+		FETCH 2000 FROM c;
+		ROLLBACK TO a;
+		FETCH 2000 FROM c;
+		SAVEPOINT b;
+		SELECT count(*) FROM part2;
+		FETCH 1000 FROM c;
+		RELEASE b;
+		FETCH ALL FROM c;
+		COMMIT}, on_error_stop => 0);
+	my %seen = map { $_ => 1 } $out =~ /^row (\d+)$/mg;
+
+	is(scalar(keys %seen) . $err, 6000, "all rows of a cursor over servers and what is here, with reading ahead $setting");
 }
 
 # A server that dies.

@@ -21,6 +21,8 @@ SELECT run('timeout 100; spawn 1; spawn 2', 'socket 1', 'socket 1');
 SELECT run('spawn 1; spawn 1; write 1; write 1', 'socket 1; log a');
 -- as can one that may not suspend
 SELECT run('spawn 1; spawn 2', 'socket 1; log a', 'forbid; write 1; log b');
+-- each for its own reason
+SELECT run('spawn 1; spawn 2', 'socket 1; log a', 'writable 1; log b; write 1');
 -- those that await one another are found out
 SELECT run('spawn 1; spawn 2', 'socket 1; await 1; set 2', 'write 1; await 2; set 1');
 SELECT suspended FROM held();
