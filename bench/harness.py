@@ -144,9 +144,10 @@ def slow_disk(bench):
     """Data directories are on the slow disk meanwhile."""
     work = bench.work
     mount = work / "slow"
-    tool = pglib.REPO / "tools" / "slow-disk"
-    pglib.run([tool, "mount", mount, bench.args.delay])
+    tool = pglib.REPO / "tools" / "fault-disk"
+    pglib.run([tool, "mount", mount, "-o", "durable"])
     try:
+        pglib.run([tool, "control", mount, "delay", "disk", f"latency={bench.args.delay}"])
         bench.work = mount
         yield
     finally:
