@@ -116,6 +116,7 @@ typedef struct Extended
 	LOCKTAG		tag;			/* of its extension lock */
 	uint64		nblocks;		/* in this transaction */
 	Slot	   *slot;			/* NULL if it has no reserve, for us */
+	PgAioWaitRef wref;			/* of what we have requested last, or invalid */
 } Extended;
 
 static Extended remembered[NREMEMBERED];
@@ -331,6 +332,12 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 	if (pgaio_my_backend->num_staged_ios > 0)
 		pgaio_submit_staged();
 
+	for (int i = 0; i < nremembered; i++)
+	{
+		if (remembered[i].slot == slot)
+			remembered[i].wref = wref;
+	}
+
 	/* now others may wait for it */
 	SpinLockAcquire(&slot->mutex);
 	if (slot->request == request)
@@ -419,8 +426,7 @@ attach(Extended *one)
 /*
  * Give back what is allocated past the end of a fork.  The caller has locked
  * the relation such that it is not truncated; its extension lock, under which
- * the end stays where it is, is taken here.  If that is not to be had, somebody
- * extends the relation and will see to it.
+ * the end stays where it is, is taken here.
  *
  * Setting a file's length to what it is frees what lies beyond, on all file
  * systems that know of such space.
@@ -433,8 +439,7 @@ trim(Relation rel, ForkNumber forknum)
 	uint32		offset;
 	int			status;
 
-	if (!ConditionalLockRelationForExtension(rel, ExclusiveLock))
-		return;
+	LockRelationForExtension(rel, ExclusiveLock);
 	AioForgetReserve(&rel->rd_locator, forknum);
 	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
 	nblocks = smgrnblocks(reln, forknum);
@@ -477,6 +482,10 @@ leave_all(void)
 			continue;
 		remembered[i].slot = NULL;
 		wait_for_space(slot);
+
+		/* if the reserve was lost, that does not know of ours any more */
+		if (pgaio_wref_valid(&one.wref) && !pgaio_wref_check_done(&one.wref))
+			pgaio_wref_wait(&one.wref);
 		LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
 		slot->nusers--;
 		SpinLockAcquire(&slot->mutex);
@@ -691,6 +700,7 @@ remember(Relation rel, ForkNumber forknum, uint32 nblocks)
 								rel->rd_lockInfo.lockRelId.relId);
 	one->nblocks = nblocks;
 	one->slot = NULL;
+	pgaio_wref_clear(&one->wref);
 	return one;
 }
 
