@@ -1,0 +1,250 @@
+"""A server to be mistreated: start, connect, kill any of its processes, wait for recovery, look into one that hangs.
+
+Owner:    whoever made it calls close(), which stops it and removes its sockets; the data directory stays.
+Limits:   nothing waits for longer than LIMIT seconds.  Whatever takes longer raises Hang.
+"""
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import wire
+from wire import Hang, Lost, Refused
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+sys.path.append(str(ROOT / 'bench'))
+import pglib    # noqa: E402
+
+LIMIT = 60
+WORK = ROOT / 'build' / 'torture'
+
+
+def hang(what):
+    """Raise Hang, after a look at all servers: who catches it may have to stop them before he can tell."""
+    if Cluster.stacks and not Cluster.stacks.exists():
+        for cluster in list(Cluster.made):
+            cluster.diagnose(Cluster.stacks)
+    raise Hang(what)
+
+
+def wait_until(condition, what, limit=LIMIT, pause=0.02):
+    deadline = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > deadline:
+            hang(f'{what}: not within {limit} s')
+        time.sleep(pause)
+
+
+def parents(without='ZX'):
+    """{pid: pid of the parent} of all processes that live, or are in no such state."""
+    found = {}
+    for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
+        try:
+            state, parent = path.read_text().rpartition(')')[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if state not in without:
+            found[int(path.parent.name)] = int(parent)
+    return found
+
+
+def adopt_orphans():
+    """Become the parent of all that lose theirs, in order not to wait for somebody else to bury them."""
+    PR_SET_CHILD_SUBREAPER = 36
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap():
+    """Bury the dead.  Only for the thread that starts programs, while none of them runs."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def title(pid):
+    try:
+        return pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().replace(b'\0', b' ').decode(errors='replace').strip()
+    except OSError:
+        return ''
+
+
+class Cluster(pglib.Cluster):
+    made = []       # all that have not been closed
+    stacks = None   # the directory where to note why they hang
+
+    def __init__(self, install, data, log):
+        super().__init__(install, data)
+        self.log = log
+        # not below the data directory, as a socket's path may not be long
+        self.socket_dir = pglib.give_to_account(tempfile.mkdtemp(prefix='pgawait-', dir='/tmp'))
+        self.made.append(self)
+        self.orphans = set()        # the children of a postmaster that was killed, and it
+        self.pid = None             # of the postmaster, when it was seen last
+        self.cores = True           # have processes that fail leave a core file in the data directory
+
+    def start(self, settings=None, limit=LIMIT):
+        if settings is not None:
+            self.settings = dict(settings)
+        self.wait_for_orphans()
+        self._write_settings()
+
+        try:
+            self._pg_ctl('start', '-l', self.log, '-t', str(limit), *(['-c'] if self.cores else []))
+        except pglib.PgError as error:
+            if self.postmaster():
+                hang(f'recovery does not end: {error}')
+            raise pglib.PgError(f'the server does not start: {self.log_tail()}') from error
+        self.postmaster()
+
+    def start_begins(self):
+        """Start, and wait only until it can be killed."""
+        self.wait_for_orphans()
+        self._write_settings()
+        self._pg_ctl('start', '-l', self.log, '-W')
+        deadline = time.monotonic() + 2
+        while not self.postmaster() and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    def stop(self, mode='fast', limit=LIMIT):
+        if self.postmaster():
+            try:
+                self._pg_ctl('stop', '-m', mode, '-t', str(limit))
+            except pglib.PgError as error:
+                if self.postmaster():
+                    hang(f'stop -m {mode} does not end: {error}')
+
+    def close(self):
+        """Stop it by whatever it takes, such that nothing is left behind."""
+        try:
+            self.stop('immediate', limit=20)
+        except Hang:
+            self.kill(self.processes())
+        self.wait_for_orphans()
+        shutil.rmtree(self.socket_dir, ignore_errors=True)
+        self.made.remove(self)
+
+    def connect(self, options='', limit=2 * LIMIT):
+        return wire.Connection(f'{self.socket_dir}/.s.PGSQL.{self.port}', limit, options)
+
+    def query(self, sql, limit=2 * LIMIT):
+        with contextlib.closing(self.connect(limit=limit)) as connection:
+            return connection.rows(sql)
+
+    def accepts(self):
+        try:
+            self.query('SELECT 1', limit=10)
+            return True
+        except (Lost, Refused, Hang):
+            return False
+
+    def wait_for_recovery(self):
+        """After a crash: until it serves again.  False if it has ended instead."""
+        ended = []
+
+        def settled():
+            if self.accepts():
+                return True
+            if not self.postmaster():
+                ended.append(True)
+            return bool(ended)
+        wait_until(settled, 'recovery')
+        return not ended
+
+    def postmaster(self):
+        """Its process id, or None if it does not run."""
+        try:
+            self.pid = int((self.data / 'postmaster.pid').read_text().split('\n', 1)[0])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            # on a disk that fails; it was there when the server started
+            pass
+        return self.pid if 'postgres' in title(self.pid) and self.pid in parents() else None
+
+    def processes(self):
+        """{pid: title} of the postmaster and its children."""
+        postmaster = self.postmaster()
+        if postmaster is None:
+            return {}
+        pids = [postmaster, *(pid for pid, parent in parents().items() if parent == postmaster)]
+        return {pid: title(pid) for pid in pids}
+
+    def signal(self, pid, number):
+        """Send a signal to a process of this server, if it still is one."""
+        postmaster = self.postmaster()
+        if pid == postmaster or postmaster and parents().get(pid) == postmaster:
+            os.kill(pid, number)
+
+    def kill(self, pids):
+        """Kill these at once; remember whom a dead postmaster leaves behind."""
+        if self.postmaster() in pids:
+            self.orphans |= set(self.processes())
+        # the postmaster first, as it would react to what happens to its children
+        for pid in sorted(pids):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def wait_for_orphans(self):
+        """Children without a postmaster notice that, and end; a new postmaster cannot start before they are gone."""
+        def gone():
+            reap()
+            return not self.orphans & set(parents(without='X'))
+        wait_until(gone, 'end of the children of a dead postmaster', pause=0.005)
+        self.orphans = set()
+
+    def read_log(self, start=0, end=None):
+        """What the log says from there to there, in bytes."""
+        try:
+            with open(self.log, 'rb') as log:
+                log.seek(start)
+                return log.read(-1 if end is None else end - start).decode(errors='replace')
+        except FileNotFoundError:
+            return ''
+
+    def log_size(self):
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def diagnose(self, directory):
+        """Write to a directory what tells why it hangs: sessions, I/O in flight, the stacks of all processes."""
+        directory = pglib.make_directory(directory / self.data.name)
+        for view in ('pg_stat_activity', 'pg_aios', 'pg_locks', 'pg_prepared_xacts'):
+            self._note(directory / f'{view}.txt', 20, [self.install.program('psql'), '-X', '-x', '-c', f'TABLE {view}'])
+        pids = {**self.processes(), **{pid: title(pid) for pid in self.orphans & set(parents())}}
+        for pid, name in pids.items():
+            path = directory / f'{pid}.stack.txt'
+            path.write_text(f'{name}\n')
+            self._note(path, 60, ['gdb', '-batch', '-p', str(pid), '-ex', 'bt', '-x', ROOT / 'tools' / 'gdb-tasks.py'])
+
+    def _note(self, path, limit, command):
+        with open(path, 'a') as out:
+            try:
+                subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=limit,
+                               env=self.connection())
+            except (OSError, subprocess.TimeoutExpired) as error:
+                out.write(f'{error}\n')
+
+
+def make_template(install, directory, options):
+    """A stopped cluster to copy."""
+    data = directory / 'template' / ('data' + ''.join(options))
+    if not data.exists():
+        cluster = Cluster(install, data, directory / 'template.log')
+        try:
+            cluster.initdb('--no-sync', *options)
+        finally:
+            cluster.close()
+    return data
+
+
+def copy(source, target):
+    pglib.run_as_account(['cp', '-a', '--reflink=auto', source, target])

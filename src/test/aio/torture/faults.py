@@ -1,0 +1,143 @@
+"""What happens to a server in the middle of its work.
+
+A fault is a method of Inflictor.  Of those marked `crash`, recovery follows, and unlogged tables are empty; those that
+need a `disk` need the one of disk.py.  What a fault does depends on the random numbers; whom it hits, on which
+processes there are.
+"""
+import time
+
+FAULTS = {}     # name: (weight, does the server crash, does it need the disk)
+
+
+def fault(weight, crash=True, disk=False):
+    def add(function):
+        FAULTS[function.__name__] = weight, crash, disk
+        return function
+    return add
+
+
+def possible(method, with_disk):
+    """{name: weight} of the faults for a server with this io_method."""
+    return {name: weight for name, (weight, _, disk) in FAULTS.items()
+            if disk <= with_disk and (name != 'kill_worker' or method in ('worker', 'libaio'))}
+
+
+class Inflictor:
+    def __init__(self, rng, cluster, load, disk):
+        self.rng, self.cluster, self.load, self.disk = rng, cluster, load, disk
+        self.loss = None            # what a power loss has lost
+        self.dark = None            # where in the log the power was lost
+
+    def kill_one(self, *titles):
+        victims = [pid for pid, title in sorted(self.cluster.processes().items())
+                   if any(word in title for word in titles)]
+        if victims:
+            self.cluster.kill([self.rng.choice(victims)])
+        else:
+            self.kill_all()
+
+    @fault(6)
+    def kill_backend(self):
+        pids = [client.pid for client in self.load.clients if client.pid in self.cluster.processes()]
+        if pids:
+            self.cluster.kill([self.rng.choice(pids)])
+        else:
+            self.kill_all()
+
+    @fault(5)
+    def kill_worker(self):
+        self.kill_one('io worker')
+
+    @fault(3)
+    def kill_checkpointer(self):
+        self.kill_one('checkpointer')
+
+    @fault(3)
+    def kill_writer(self):
+        self.kill_one('walwriter', 'background writer')
+
+    @fault(4)
+    def kill_postmaster(self):
+        self.cluster.kill([self.cluster.postmaster()])
+
+    @fault(6)
+    def kill_all(self):
+        self.cluster.kill(self.cluster.processes())
+
+    @fault(4)
+    def kill_in_recovery(self):
+        """And again, once or twice, while it recovers."""
+        self.kill_all()
+        for _ in range(self.rng.choice([1, 1, 2])):
+            self.cluster.start_begins()
+            time.sleep(self.rng.random() * 0.25)
+            self.kill_all()
+
+    @fault(4)
+    def stop_immediate(self):
+        self.cluster.stop('immediate')
+
+    @fault(3, crash=False)
+    def stop_fast(self):
+        self.cluster.stop('fast')
+
+    @fault(2, crash=False)
+    def stop_smart(self):
+        self.load.stopping.set()
+        self.cluster.stop('smart')
+
+    @fault(36, disk=True)
+    def power_loss(self):
+        torn, keep = self.rng.choice(['512', '4096', 'none']), self.rng.choice([0, 0.1, 0.5, 0.9])
+        # I/O fails before the last process is gone
+        self.load.dark = True
+        self.dark = self.cluster.log_size()
+        self.loss = self.disk.lose_power(torn, keep)
+        self.kill_all()
+
+    # Disks that fail for a while.  The server may survive that or not.
+
+    def disturbed(self, *rules, seconds=3):
+        """Let clients go on under these rules, then heal the disk; perhaps pull the plug then."""
+        statements = self.rng.randint(5, 60)
+        self.load.disk_fails = True
+        for rule in rules:
+            self.disk.command(rule)
+        self.load.wait_for(self.load.count + statements, limit=seconds)
+        self.disk.heal()
+        self.rng.choice([self.power_loss, self.kill_all, self.stop_fast, lambda: None])()
+
+    def where(self):
+        return self.rng.choice(['base/*', 'base/*', 'pg_wal/*', '*'])
+
+    @fault(4, crash=False, disk=True)
+    def write_error(self):
+        error = self.rng.choice(['EIO', 'ENOSPC'])
+        self.disturbed(f'error {error} write,fallocate file={self.where()} probability={self.rng.choice([0.02, 0.3])}')
+
+    @fault(4, crash=False, disk=True)
+    def read_error(self):
+        self.disturbed(f'error EIO read file=base/* probability={self.rng.choice([0.02, 0.3])}')
+
+    @fault(4, crash=False, disk=True)
+    def sync_error(self):
+        data = self.rng.choice(['kept', 'lost'])
+        self.disturbed(f'error EIO fsync file={self.where()} count={self.rng.randint(1, 3)} data={data}')
+
+    @fault(3, crash=False, disk=True)
+    def short_transfers(self):
+        self.disturbed(f'short read,write file={self.where()} multiple={self.rng.choice([512, 4096])} probability=0.3')
+
+    @fault(3, crash=False, disk=True)
+    def stall(self):
+        operation = self.rng.choice(['read', 'write', 'fsync', 'write,fsync', 'disk'])
+        self.disturbed(f'stall {operation} seconds={self.rng.choice([0.5, 2])} count=1 after={self.rng.randrange(20)}')
+
+    @fault(2, crash=False, disk=True)
+    def slow(self):
+        self.disturbed(f'delay disk latency={self.rng.choice([200, 2000])} jitter=1000')
+
+    @fault(3, crash=False, disk=True)
+    def full(self):
+        used = int(self.disk.status()['used'])
+        self.disturbed(f'quota {used + self.rng.choice([0, 100_000, 3_000_000])}')

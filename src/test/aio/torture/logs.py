@@ -1,0 +1,70 @@
+"""What a server's log must not say, given what was done to it.
+
+Lines of client sessions about statements that fail are left out: clients judge their SQLSTATEs.
+"""
+import re
+
+LINE = re.compile(r'\d{4}-\S+ \S+ \S+ \[\d+\] ([^|]*)\|(\w{5})\|(\w+):  (.*)')
+# what goes on in the kernel and in the disk
+DISK = re.compile(r'Input/output error|No space left on device|read only \d+ of \d+ bytes|wrote only \d+ of \d+ bytes')
+HARMLESS = re.compile(
+    r'could not (receive data from|send data to|accept) |terminating connection|connection to client lost|'
+    r'there is no transaction in progress|cannot reindex |skipping |canceling |'
+    r'the database system is |using stale statistics|database system was interrupted|could not obtain lock|'
+    r'postmaster exited during|unexpected EOF on client|'
+    r'could not (create|initialize) .* with huge pages|worker took too long to start|'
+    # an index whose summary was asked for has been dropped
+    r'could not open relation with OID|'
+    # what is not in the WAL may be torn, and can be done without
+    r'invalid page in block \d+ of relation "[^"]*_(fsm|vm)"; zeroing')
+# upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself
+TWICE = 'AbortTransaction while in ABORT state'
+STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|WAL receiver|walreceiver|'
+                       # of a free space map that was copied after what is being replayed
+                       r'xlog min recovery request')
+
+
+def complaints(text, killed=False, disk_fails=False, streaming=False):
+    """Lines of a log that nothing explains.
+
+    `killed`: processes were; `disk_fails`: the disk has failed or is gone; `streaming`: WAL is sent or received.
+    """
+    panicked = False
+    for line in text.splitlines():
+        match = LINE.match(line)
+        if not match:
+            trap = re.match(r'TRAP: .*PID: (\d+)', line)
+            if trap and disk_fails and f'[{trap[1]}] client backend|01000|WARNING:  {TWICE}' in text:
+                panicked = True
+            elif trap or 'Sanitizer' in line or 'stack smashing' in line:
+                yield line
+            continue
+        process, code, level, message = match.groups()
+        explained = disk_fails and (DISK.search(message) or code in ('58030', '53100'))
+        if level == 'PANIC':
+            panicked = panicked or explained
+        if HARMLESS.search(message) or explained or streaming and STREAMING.search(message):
+            continue
+        if level == 'LOG':
+            signal = re.search(r'was terminated by signal (\d+)', message)
+            bad = signal and not (signal[1] == '9' and killed or signal[1] == '6' and panicked) or \
+                re.search(r'could not (?!find)|leak|stuck', message)
+        elif level == 'ERROR':
+            bad = process not in ('client backend', 'parallel worker') and not code.startswith('57')
+        elif level in ('WARNING', 'FATAL'):
+            bad = not code.startswith('57')
+        else:
+            bad = level == 'PANIC'
+        # whoever cannot read or write gives up in many ways
+        if bad and not (disk_fails and level in ('LOG', 'FATAL', 'WARNING')):
+            yield line
+
+
+def stopped(text):
+    """Does the log tell of a shutdown, which ends connections?"""
+    return 'received fast shutdown request' in text or 'received smart shutdown request' in text
+
+
+def crashed(text):
+    """Does the log tell of a recovery, which empties unlogged tables?"""
+    return 'automatic recovery in progress' in text or 'reinitializing' in text

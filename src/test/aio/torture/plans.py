@@ -1,0 +1,86 @@
+"""What a round is: all of it that is chosen, from the seed and the number of the round.
+
+Rounds come in epochs of 5 to 10, which share a data directory with one schema; with which round an epoch begins depends
+on the seed only.  The last round of an epoch may be one of replication or of backup (standby.py).
+"""
+import dataclasses
+import random
+
+import faults
+import settings
+
+# Rounds that are not one fault, each for so many of 10 epochs, and possible last rounds of one.
+SPECIAL = {'standby': 2, 'backup': 2}
+
+
+@dataclasses.dataclass
+class Epoch:
+    number: int
+    first: int
+    rounds: int
+    clients: int
+    checksums: bool
+    segment: int                # MB
+    disk: bool                  # on the one that fails
+    special: str                # what its last round is, or None
+
+
+@dataclasses.dataclass
+class Plan:
+    round: int
+    epoch: Epoch
+    last: bool                  # nothing comes after it in this directory
+    fault: str
+    settings: dict
+    statements: int             # after which the fault comes
+    disturbances: list          # (after so many statements, client, is it terminated or cancelled)
+    ending: str                 # how the server is stopped after the check
+
+    @property
+    def method(self):
+        return self.settings['io_method']
+
+    @property
+    def direct(self):
+        return 'direct' if self.settings['debug_io_direct'] else 'buffered'
+
+    def describe(self):
+        where = 'fault disk' if self.epoch.disk else 'disk'
+        return f'{self.method}, {self.direct}, {where}: {self.fault}'
+
+
+def epoch_of(seed, number, disks, clients=None):
+    """The epoch of a round; `disks` are those that may be used, False for a plain one, True for one that fails."""
+    lengths, first, index = random.Random(f'{seed} epochs'), 0, 0
+    while True:
+        length = lengths.randint(5, 10)
+        if number < first + length:
+            break
+        first, index = first + length, index + 1
+    rng = random.Random(f'{seed} epoch {index}')
+    number_of_clients, disk = rng.randint(4, 7), disks[index % len(disks)]
+    checksums, segment = rng.random() < 0.7, rng.choice([1, 1, 16])
+    special = rng.choices([None, *SPECIAL], [10 - sum(SPECIAL.values()), *SPECIAL.values()])[0]
+    return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special)
+
+
+def plan(seed, number, options, our_server, developer):
+    """`options` has methods, disks, direct, faults, clients and settings, as the command line of `run` has them."""
+    epoch = epoch_of(seed, number, options.disks, options.clients)
+    rng = random.Random(f'{seed} round {number}')
+    method = options.methods[number % len(options.methods)]
+    last = number == epoch.first + epoch.rounds - 1
+    weights = faults.possible(method, epoch.disk)
+    if options.faults:
+        weights = {name: weight for name, weight in {**weights, **SPECIAL}.items() if name in options.faults}
+    fault = rng.choices(list(weights), weights.values())[0] if weights else 'kill_all'
+    if last and epoch.special and not options.faults:
+        fault = epoch.special
+    special = fault in SPECIAL
+    chosen = settings.choose(rng, method, options.direct, our_server, developer, special, epoch.disk)
+    chosen.update(options.settings)
+    statements = rng.randint(50, 1000)
+    disturbances = sorted((rng.randrange(statements), rng.randrange(epoch.clients), rng.random() < 0.3)
+                          for _ in range(rng.choice([0, 1, 2, 5, 10])))
+    return Plan(number, epoch, last or special, fault, chosen, statements, disturbances,
+                rng.choice(['fast', 'fast', 'fast', 'immediate']))

@@ -1,0 +1,250 @@
+"""Shows that the checker finds what is wrong: data of a load is damaged in one way after the other, and checked.
+
+Owner: prove() of its directory.  Each damage is done to a copy of the same sound data, whose check finds nothing.
+"""
+import dataclasses
+import random
+
+import memory as memories
+import plans
+import settings
+from checker import Checker
+from clients import Load
+from cluster import copy, pglib
+from disk import unusable
+from rounds import Rounds
+
+PAGE = 8192
+DAMAGES = {}    # what: function
+CRASHED = 'crashed'     # what one returns that pretends a crash
+
+# few connections, and nobody who cleans up in the meantime
+SETTINGS = {**settings.FIXED, 'io_method': 'worker', 'autovacuum': 'off', 'shared_buffers': '32MB',
+            'io_max_concurrency': 16}
+
+
+def damage(what):
+    def add(function):
+        DAMAGES[what] = function
+        return function
+    return add
+
+
+class Sound:
+    """A server with data that is as it should be, and what is known of it."""
+
+    def __init__(self, rounds, transactions):
+        self.cluster, self.schema, self.memory = rounds.cluster, rounds.schema, rounds.memory
+        self.transactions = transactions
+
+    @property
+    def table(self):
+        """The first one, which is an ordinary table."""
+        return self.schema.tables[0]
+
+    def sql(self, *statements):
+        # triggers, and constraints between tables, do not see it
+        connection = self.cluster.connect('-c session_replication_role=replica')
+        for statement in statements:
+            connection.execute(statement)
+        connection.close()
+
+    def recent(self):
+        """A transaction that has inserted several rows into the table, all of which are still as it left them."""
+        rows = self.memory.table(self.table.name)
+        for transaction in reversed(self.transactions):
+            changes = transaction.changes.get(self.table.name, {})
+            if len(changes) > 5 and all(version and rows.get(row) == version for row, version in changes.items()):
+                return transaction, sorted(changes)
+        raise pglib.PgError('no transaction has left many rows')
+
+    def some_row(self):
+        return next(iter(self.memory.table(self.table.name)))
+
+
+@damage('a row that was acknowledged is gone')
+def row_gone(sound):
+    sound.sql(f'DELETE FROM {sound.table.name} WHERE id = {sound.some_row()}')
+
+
+@damage('a row is there that nobody has written')
+def row_extra(sound):
+    sound.sql(f'INSERT INTO {sound.table.name} ({sound.table.names()}) SELECT {sound.table.row("id", "1")} '
+              f'FROM (SELECT 10000000::bigint) s (id)')
+
+
+@damage('a row has another version')
+def row_version(sound):
+    sound.sql(f'UPDATE {sound.table.name} SET {sound.table.assignments("id", "(version + 1000)")} '
+              f'WHERE id = {sound.some_row()}')
+
+
+@damage('a row has content of another version')
+def content(sound):
+    column = next(column for column in sound.table.given() if column.kind not in ('range', 'key'))
+    sound.sql(f'UPDATE {sound.table.name} SET {column.name} = {column.value("(id + 1)", "(version + 1)")} '
+              f'WHERE id % 2 = 0')
+
+
+@damage('half of the rows of a transaction are gone')
+def half(sound):
+    _, rows = sound.recent()
+    sound.sql(*(f'DELETE FROM {sound.table.name} WHERE id = {row}' for row in rows[::2]))
+
+
+@damage('a transaction that was acknowledged is gone, with all that it has done')
+def transaction_gone(sound):
+    transaction, rows = sound.recent()
+    sound.sql(f'DELETE FROM txlog WHERE client = {transaction.client} AND seq = {transaction.seq}',
+              *(f'DELETE FROM {sound.table.name} WHERE id = {row}' for row in rows))
+
+
+@damage('a transaction that has not committed is there')
+def transaction_extra(sound):
+    sound.sql('INSERT INTO txlog (client, seq) VALUES (0, 1000000)')
+
+
+@damage('a row that a trigger has written is gone')
+def note_gone(sound):
+    sound.sql('DELETE FROM audit WHERE ctid = (SELECT min(ctid) FROM audit)')
+
+
+@damage('an unlogged table is not empty after a crash')
+def unlogged(sound):
+    sound.cluster.stop()
+    sound.cluster.start()
+    return CRASHED
+
+
+@damage('a byte of a table has changed')
+def byte(sound):
+    path, = sound.cluster.query(f"SELECT pg_relation_filepath('{sound.table.name}')")[0]
+    sound.cluster.stop()
+    with open(sound.cluster.data / path, 'r+b') as file:
+        file.seek(PAGE + 8000)
+        old = file.read(1)
+        file.seek(PAGE + 8000)
+        file.write(bytes([old[0] ^ 1]))
+    sound.cluster.start()
+
+
+# What the checker makes of indexes does not depend on whose they are; these have all access methods.
+PROOF = """
+CREATE TABLE proof AS SELECT id, hashint8(id) & 1023 AS n, md5(id::text) AS t, ARRAY[id, id % 50] AS a,
+    point(id % 100, id / 100) AS p FROM generate_series(1::bigint, 10000) id;
+CREATE INDEX proof_btree ON proof (n); CREATE INDEX proof_hash ON proof USING hash (t);
+CREATE INDEX proof_gin ON proof USING gin (a); CREATE INDEX proof_gist ON proof USING gist (p);
+CREATE INDEX proof_spgist ON proof USING spgist (t);
+CREATE INDEX proof_brin ON proof USING brin (id) WITH (pages_per_range = 2);
+"""
+
+
+def page_of_index(method):
+    def zero(sound):
+        path, size = sound.cluster.query(
+            f"SELECT pg_relation_filepath('proof_{method}'), pg_relation_size('proof_{method}')")[0]
+        sound.cluster.stop()
+        with open(sound.cluster.data / path, 'r+b') as file:
+            # BRIN can do without all but its last page
+            file.seek((size - PAGE if method == 'brin' else size // 2) // PAGE * PAGE)
+            file.write(bytes(PAGE))
+        sound.cluster.start()
+    return zero
+
+
+def entries_of_index(method):
+    def lose(sound):
+        ready = f"UPDATE pg_index SET indisready = %s WHERE indexrelid = 'proof_{method}'::regclass"
+        sound.sql('BEGIN', ready % 'false', 'CREATE TEMP TABLE kept AS SELECT * FROM proof WHERE id % 10 = 0',
+                  'DELETE FROM proof WHERE id % 10 = 0', 'INSERT INTO proof SELECT * FROM kept', ready % 'true',
+                  'COMMIT')
+    return lose
+
+
+for each in ('btree', 'hash', 'gin', 'gist', 'spgist', 'brin'):
+    DAMAGES[f'a page of an index is zeros ({each})'] = page_of_index(each)
+    # BRIN has no entries for rows
+    if each != 'brin':
+        DAMAGES[f'entries of an index are missing ({each})'] = entries_of_index(each)
+
+
+def prove(options, directory, report):
+    """Whether everything was found."""
+    rounds = Rounds(options, directory, report)
+    epoch = dataclasses.replace(plans.epoch_of(options.seed, 0, [False]), checksums=True, clients=5)
+    rounds.enter(epoch, 0)
+    try:
+        sound = load(rounds, options, SETTINGS)
+        rounds.cluster.query(PROOF)
+        complaints = check(sound, sound.memory)
+        rounds.cluster.stop()
+        found = memories.read(directory / 'epoch' / 'memory.log')
+        same = found.settled == sound.memory.settled and all(
+            found.table(table.name) == sound.memory.table(table.name) for table in sound.schema.tables)
+        results = [say('nothing is wrong, and nothing is found', not complaints, complaints),
+                   say('the log tells what the memory has', same, [])]
+        good = directory / 'good'
+        copy(rounds.cluster.data, good)
+        for what, function in DAMAGES.items():
+            pglib.remove(rounds.cluster.data)
+            copy(good, rounds.cluster.data)
+            rounds.cluster.start(SETTINGS)
+            crashed = function(sound) == CRASHED
+            complaints = check(sound, sound.memory.fork(), crashed)
+            results.append(say(what, complaints, complaints))
+            rounds.cluster.stop('immediate')
+    finally:
+        rounds.leave()
+    if unusable():
+        print(f'skipped power loss: {unusable()}')
+    else:
+        results.append(lose_power(options, rounds, dataclasses.replace(epoch, disk=True)))
+    return all(results)
+
+
+def load(rounds, options, chosen):
+    """Have clients work for a while; returns what they leave."""
+    rounds.cluster.start(chosen)
+    connection = rounds.cluster.connect()
+    rounds.schema.create(connection)
+    connection.close()
+    rounds.memory.history = True
+    clients = Load(rounds.cluster, rounds.schema, rounds.memory, f'{options.seed} prove', rounds.epoch.clients)
+    clients.start()
+    clients.wait_for(600)
+    clients.stop()
+    for complaint in clients.complaints:
+        raise pglib.PgError(complaint)
+    transactions = [transaction for tail in rounds.memory.tails.values() for transaction in tail]
+    return Sound(rounds, transactions)
+
+
+def check(sound, memory, crashed=False):
+    return Checker(sound.cluster, sound.schema, memory, random.Random(0), deep=True).check(crashed).complaints
+
+
+def lose_power(options, rounds, epoch):
+    """What a server has that does not sync is not what it has acknowledged, when the power is back."""
+    rounds.enter(epoch, 0)
+    try:
+        sound = load(rounds, options, {**SETTINGS, 'fsync': 'off'})
+        rounds.cluster.query('CHECKPOINT')
+        rounds.disk.lose_power('512', 0.5)
+        rounds.cluster.kill(rounds.cluster.processes())
+        rounds.cluster.wait_for_orphans()
+        rounds.disk.unmount()
+        rounds.disk.mount()
+        try:
+            rounds.cluster.start()
+            complaints = check(sound, sound.memory, crashed=True)
+        except pglib.PgError as error:
+            complaints = [str(error).splitlines()[-1]]
+        return say('power is lost, and fsync was off', complaints, complaints)
+    finally:
+        rounds.leave()
+
+
+def say(what, good, complaints):
+    print(f'{"ok" if good else "FAILED"} {what}', *(f'    {complaint.strip()[:200]}' for complaint in complaints[:2]),
+          sep='\n', flush=True)
+    return bool(good)

@@ -1,0 +1,48 @@
+"""What a run was: rounds by fault and method, what was checked, what failed."""
+import collections
+
+
+class Report:
+    def __init__(self):
+        self.rounds = collections.Counter()     # (fault, method)
+        self.failures = []                      # (round, what, the command that repeats it)
+        self.skipped = collections.Counter()    # why
+        self.crashes = self.power_losses = self.volatile = 0
+        self.fresh = self.compared = self.indexes = self.lookups = self.statements = 0
+        self.offline = 0
+
+    def add(self, plan, result):
+        self.rounds[plan.fault, plan.method] += 1
+        for name in ('fresh', 'compared', 'indexes', 'lookups'):
+            setattr(self, name, getattr(self, name) + getattr(result, name))
+
+    def table(self):
+        methods = sorted({method for _, method in self.rounds})
+        lines = [[fault, *(self.rounds[fault, method] for method in methods),
+                  sum(self.rounds[fault, method] for method in methods)]
+                 for fault in sorted({fault for fault, _ in self.rounds})]
+        lines.append(['all', *(sum(n for (_, m), n in self.rounds.items() if m == method) for method in methods),
+                      self.rounds.total()])
+        yield '{:<20}'.format('rounds') + ''.join(f'{method:>10}' for method in [*methods, 'all'])
+        for name, *numbers in lines:
+            yield f'{name:<20}' + ''.join(f'{number or "-":>10}' for number in numbers)
+
+    def print(self, seconds):
+        print()
+        for line in self.table():
+            print(line)
+        print()
+        rounds = self.rounds.total()
+        for label, number in (
+                ('crashes', self.crashes), ('power losses', self.power_losses),
+                ('  with them lost, pieces of files', self.volatile), ('statements', self.statements),
+                ('acknowledged rows checked', self.fresh), ('all rows compared', self.compared),
+                ('index checks', self.indexes), ('keys looked up', self.lookups),
+                ('whole clusters checked offline', self.offline)):
+            print(f'{label:<34}{number:>14,}')
+        print(f'{"seconds":<34}{seconds:>14,.0f}' + (f'   {seconds / rounds:.1f} a round' if rounds else ''))
+        for why, number in self.skipped.items():
+            print(f'skipped {number}: {why}')
+        for number, what, command in self.failures:
+            print(f'FAILED round {number}: {what}\n    {command}')
+        print(f'{"failures":<34}{len(self.failures):>14}', flush=True)

@@ -1,0 +1,95 @@
+"""Random settings of a server, under which it has to survive as well as under all others.
+
+Invariant: the settings depend on the random numbers and the arguments alone.  full_page_writes stays on, and whatever
+is acknowledged as durable has been flushed, or is only threatened by what leaves the kernel alive.
+"""
+
+METHODS = ['worker', 'io_uring', 'libaio', 'sync']
+
+# what holds for all
+FIXED = {
+    # each process of an io_uring server locks memory, of which an account may have little
+    'max_connections': 18, 'autovacuum_worker_slots': 2, 'autovacuum_max_workers': 2, 'max_worker_processes': 4,
+    'max_parallel_workers': 2, 'max_prepared_transactions': 10, 'autovacuum_naptime': '1s', 'checkpoint_timeout': '30s',
+    'deadlock_timeout': '200ms', 'log_min_messages': 'warning', 'log_line_prefix': '%m [%p] %b|%e|',
+    'full_page_writes': 'on',
+    'log_autovacuum_min_duration': -1, 'log_checkpoints': 'off', 'jit': 'off', 'huge_pages': 'off',
+    'restart_after_crash': 'on', 'log_statement': 'none', 'log_min_error_statement': 'panic',
+}
+
+
+def choose(rng, method, direct, our_server, developer, streaming, real_disk):
+    """{name: value}; `direct` is True, False, or None for either, `streaming` is for standbys and backups.
+
+    `real_disk` tells that the kernel will not survive, either, so that the disk has to be waited for.
+    """
+    by_chance = rng.random() < (0.8 if method == 'libaio' else 0.5)
+    what = rng.choice(['data', 'data', 'data,wal', 'wal'])
+    replica, fsync = rng.random() < 0.5, rng.random() < 0.4
+    settings = {
+        **FIXED,
+        'io_method': method,
+        'debug_io_direct': '' if not (by_chance if direct is None else direct) else what,
+        'shared_buffers': rng.choice(['1MB', '2MB', '4MB', '16MB', '64MB']),
+        'io_max_concurrency': rng.choice([4, 16, 32]),
+        'io_workers': rng.choice([1, 2, 3]),
+        'effective_io_concurrency': rng.choice([0, 1, 8, 32]),
+        'maintenance_io_concurrency': rng.choice([0, 4, 16]),
+        'io_combine_limit': rng.choice([1, 4, 16]),
+        'fsync': real_disk or fsync,
+        'wal_level': 'replica' if streaming or replica else 'minimal',
+        'max_wal_senders': 4 if streaming else 0,
+        'wal_log_hints': rng.random() < 0.3 or streaming,
+        'max_wal_size': rng.choice(['32MB', '48MB', '128MB', '1GB']),
+        'min_wal_size': '32MB',
+        'wal_keep_size': '512MB' if streaming else 0,
+        'wal_buffers': rng.choice(['32kB', '64kB', '256kB', '1MB', '-1']),
+        'wal_compression': rng.choice(['off', 'off', 'pglz']),
+        'wal_sync_method': rng.choice(['fdatasync', 'fdatasync', 'fdatasync', 'fsync', 'open_datasync']),
+        'wal_recycle': rng.random() < 0.8,
+        'wal_init_zero': rng.random() < 0.8,
+        'wal_skip_threshold': rng.choice(['0', '64kB', '2MB']),
+        'wal_writer_delay': rng.choice(['10ms', '200ms']),
+        'commit_delay': rng.choice([0, 0, 500, 5000]),
+        'commit_siblings': rng.choice([0, 3]),
+        'checkpoint_completion_target': rng.choice([0.1, 0.9]),
+        'checkpoint_flush_after': rng.choice([0, '256kB']),
+        'backend_flush_after': rng.choice([0, 0, '64kB']),
+        'bgwriter_delay': rng.choice(['10ms', '200ms']),
+        'bgwriter_lru_maxpages': rng.choice([0, 100, 1000]),
+        'recovery_prefetch': rng.choice(['try', 'off']),
+        'work_mem': rng.choice(['64kB', '4MB']),
+        'maintenance_work_mem': rng.choice(['1MB', '64MB']),
+        'max_parallel_maintenance_workers': rng.choice([0, 2]),
+        'gin_pending_list_limit': rng.choice(['64kB', '4MB']),
+        'autovacuum': rng.random() < 0.7,
+        'track_io_timing': rng.random() < 0.3,
+    }
+    ours = {
+        'aio.await_index_inserts': rng.random() < 0.9,
+        'aio.index_batch_memory': rng.choice([0, '64kB', '64MB', '64MB']),
+        'aio.batch_unique_keys': rng.random() < 0.3,
+        'aio.extend_ahead': rng.choice([0, 64, 4096]),
+        'aio.pipelined_commits': rng.random() < 0.6,
+        'aio.max_tasks': rng.choice([1, 4, 64, 1024]),
+        'aio.write_behind': rng.choice([0, 4, 32, 256]),
+        'aio.write_buffers': rng.choice([-1, -1, 8]),
+        'aio.wal_write_ahead': rng.choice([0, '16kB', '256kB']),
+        'aio.wal_syncs': rng.choice([1, 1, 4]),
+        'aio.bulk_flush_after': rng.choice([0, 128]),
+    }
+    rows, suspend = rng.choice([0, 0, 3, 100, 1000]), rng.random() < 0.4
+    if our_server:
+        settings.update(ours)
+        if developer:
+            settings.update({'aio.debug_rows_before_batch': rows, 'aio.debug_suspend': suspend})
+    return settings
+
+
+def text(settings):
+    """What differs from one round to another, in one line."""
+    return ' '.join(f'{name}={pretty(value)}' for name, value in settings.items() if name not in FIXED)
+
+
+def pretty(value):
+    return {True: 'on', False: 'off'}.get(value, value) if isinstance(value, bool) else value

@@ -1,0 +1,134 @@
+"""Rounds of copies: a standby that is promoted in the middle of a load, and a backup that is taken during one.
+
+A copy has a prefix of what the primary has done.  So each client's transactions are there up to some point, all that
+ended before the end of that prefix among them, whole or not at all; and then the copy is checked like any server,
+against a memory of just these.
+
+After pg_rewind the old primary follows the promoted standby; it is promoted in turn, and the caller checks it, too.
+"""
+import random
+
+from checker import Checker
+from clients import Load
+from cluster import Cluster, pglib, wait_until
+from logs import complaints
+
+
+class Copy(Cluster):
+    """A server beside the primary, in the directory of the epoch."""
+
+    def __init__(self, rounds, name):
+        data = rounds.directory / 'epoch' / name
+        super().__init__(rounds.cluster.install, data, data.with_name(f'{name}.log'))
+
+
+def run(rounds, plan, load, result):
+    """A round of this kind; returns whether unlogged tables of the server that is in rounds now are empty."""
+    rounds.memory.history = True
+    try:
+        return {'standby': promote, 'backup': back_up}[plan.fault](rounds, plan, load, result)
+    finally:
+        load.stop()
+        rounds.memory.settle_history()
+
+
+def promote(rounds, plan, load, result):
+    primary, standby = rounds.cluster, Copy(rounds, 'standby')
+    try:
+        load.start()
+        load.wait_for(plan.statements // 4)
+        base_backup(primary, standby)
+        follow(standby, primary, plan)
+        load.wait_for(plan.statements)
+        program(standby, 'pg_ctl', '-s', '-w', 'promote')
+        load.wait_for(load.count + 30)
+        load.stop()
+        place = switch_point(standby)
+        memory = rounds.memory.fork()
+        rounds.memory.settle_history()
+        rounds.check(plan, result, crashed=False, deep=False)
+        primary.stop()
+        check_copy(rounds, plan, standby, memory, result, 'the promoted standby',
+                   lambda transaction: transaction.lsn is not None and transaction.lsn <= place)
+        memory.history = False
+        rounds.memory = memory
+        rewind(rounds, plan, primary, standby, result)
+        return True
+    finally:
+        standby.close()
+        pglib.remove(standby.data)
+
+
+def rewind(rounds, plan, primary, standby, result):
+    """The old primary gets what the new one has done since, and takes its place."""
+    load = Load(standby, rounds.schema, rounds.memory, f'{rounds.options.seed} rewind {plan.round}', plan.epoch.clients,
+                rounds.options.statements, streaming=True)
+    load.start()
+    load.wait_for(60)
+    load.stop()
+    result.complaints += load.complaints
+    program(primary, 'pg_rewind', '--source-server', f'host={standby.socket_dir} user=postgres dbname=postgres')
+    follow(primary, standby, plan)
+    place = standby.query('SELECT pg_current_wal_flush_lsn()')[0][0]
+    wait_until(lambda: primary.query(f"SELECT pg_last_wal_replay_lsn() >= '{place}'")[0][0],
+               'the old primary catches up with the new one')
+    standby.stop()
+    program(primary, 'pg_ctl', '-s', '-w', 'promote')
+
+
+def back_up(rounds, plan, load, result):
+    copy = Copy(rounds, 'backup')
+    try:
+        load.start()
+        load.wait_for(plan.statements // 3)
+        before = {(transaction.client, transaction.seq) for tail in list(rounds.memory.tails.values())
+                  for transaction in list(tail) if transaction.fate == 'durable'}
+        base_backup(rounds.cluster, copy)
+        load.wait_for(plan.statements)
+        load.stop()
+        memory = rounds.memory.fork()
+        pglib.run_as_account([copy.install.program('pg_verifybackup'), '--quiet', copy.data])
+        copy.start(plan.settings)
+        check_copy(rounds, plan, copy, memory, result, 'the backup',
+                   lambda transaction: (transaction.client, transaction.seq) in before)
+        return False
+    finally:
+        copy.close()
+        pglib.remove(copy.data)
+
+
+def base_backup(primary, copy):
+    pglib.run_as_account([copy.install.program('pg_basebackup'), '-D', copy.data, '--checkpoint=fast', '--no-sync',
+                          '--wal-method=stream'], env=primary.connection())
+
+
+def follow(standby, primary, plan):
+    """Start a server as a standby, and wait until it streams."""
+    signal = standby.data / 'standby.signal'
+    signal.touch()
+    pglib.give_to_account(signal)
+    conninfo = f'host={primary.socket_dir} port={primary.port} user=postgres'
+    standby.start({**plan.settings, 'primary_conninfo': conninfo})
+    wait_until(lambda: primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'"),
+               'the standby streams')
+
+
+def program(cluster, name, *arguments):
+    pglib.run_as_account([cluster.install.program(name), '-D', cluster.data, *arguments])
+
+
+def switch_point(standby):
+    """Where in the WAL the promoted standby has left the old timeline."""
+    history = (standby.data / 'pg_wal' / '00000002.history').read_text()
+    high, low = history.split()[1].split('/')
+    return (int(high, 16) << 32) + int(low, 16)
+
+
+def check_copy(rounds, plan, copy, memory, result, name, must):
+    rng = random.Random(f'{rounds.options.seed} copy {plan.round}')
+    found = Checker(copy, rounds.schema, memory, rng, must=must).check(crashed=True)
+    found.complaints += complaints(copy.read_log(), streaming=True)
+    found.complaints = [f'{name}: {complaint}' for complaint in found.complaints]
+    # the rows are those of the primary, which are counted there
+    found.fresh = 0
+    result.add(found)

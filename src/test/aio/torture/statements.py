@@ -1,0 +1,310 @@
+"""Statements that change or read a client's own rows, each with what it does to the memory.
+
+A statement is a function of a client, its transaction, a table and random numbers.  It sends SQL with client.run() and
+tells the transaction what has changed.  It returns False if it finds nothing to do.  Those marked `plain` need no
+answer from the server, so that several of them can be sent as one message.
+"""
+import functools
+
+STATEMENTS = {}     # name: (function, weight, is it plain)
+
+
+def statement(weight, plain=False):
+    def add(function):
+        STATEMENTS[function.__name__] = function, weight, plain
+        return function
+    return add
+
+
+def some(rng, most):
+    """A number from 1 to this; small ones are as likely as large ones."""
+    return max(1, round(most ** rng.random()))
+
+
+def for_stable_keys(function):
+    """A table whose key changes with the version has no conflict between two versions of a row."""
+    @functools.wraps(function)
+    def only_there(client, transaction, table, rng):
+        return False if table.moving else function(client, transaction, table, rng)
+    return only_there
+
+
+@statement(weight=18)
+def copy(client, transaction, table, rng):
+    rows, version = client.fresh(transaction, table, rng, 100 + some(rng, 3000)), rng.randint(1, 900)
+    if not rows:
+        return False
+    form = rng.choice(['text', 'text', 'csv', 'binary'])
+    data = client.copy_out(f'COPY (SELECT {table.row("id", str(version))} FROM {client.source(rows)}) '
+                           f'TO STDOUT (FORMAT {form})')
+    client.copy_in(f'COPY {table.name} ({table.names()}) FROM STDIN (FORMAT {form})', data)
+    for row in rows:
+        transaction.put(table, row, version)
+
+
+@statement(weight=10, plain=True)
+def insert_select(client, transaction, table, rng):
+    rows, version = client.fresh(transaction, table, rng, some(rng, 2500)), rng.randint(1, 900)
+    if not rows:
+        return False
+    client.run(f'INSERT INTO {table.name} ({table.names()}) SELECT {table.row("id", str(version))} '
+               f'FROM {client.source(rows)}', rows)
+    for row in rows:
+        transaction.put(table, row, version)
+
+
+@statement(weight=8, plain=True)
+def insert_values(client, transaction, table, rng):
+    rows, version = client.fresh(transaction, table, rng, rng.choice([1, 1, 2, 5, 20])), rng.randint(1, 900)
+    if not rows:
+        return False
+    values = ', '.join(f'({table.row(f"{row}::bigint", str(version))})' for row in rows)
+    client.run(f'INSERT INTO {table.name} ({table.names()}) VALUES {values}', rows)
+    for row in rows:
+        transaction.put(table, row, version)
+
+
+def old_and_new(client, transaction, table, rng):
+    """Rows of which some exist, and a version."""
+    return sorted({*client.existing(transaction, table, rng, some(rng, 100)),
+                   *client.fresh(transaction, table, rng, some(rng, 100))}), rng.randint(1, 900)
+
+
+@statement(weight=7, plain=True)
+@for_stable_keys
+def upsert(client, transaction, table, rng):
+    rows, version = old_and_new(client, transaction, table, rng)
+    if not rows:
+        return False
+    client.run(f'INSERT INTO {table.name} ({table.names()}) SELECT {table.row("id", str(version))} '
+               f'FROM {client.source(rows)} ON CONFLICT ({table.key}) DO UPDATE SET {table.excluded()}', rows)
+    for row in rows:
+        transaction.put(table, row, version)
+
+
+@statement(weight=4, plain=True)
+@for_stable_keys
+def insert_missing(client, transaction, table, rng):
+    rows, version = old_and_new(client, transaction, table, rng)
+    missing = [row for row in rows if transaction.version(table, row) is None]
+    if not rows:
+        return False
+    client.run(f'INSERT INTO {table.name} ({table.names()}) SELECT {table.row("id", str(version))} '
+               f'FROM {client.source(rows)} ON CONFLICT ({table.key}) DO NOTHING', missing)
+    for row in missing:
+        transaction.put(table, row, version)
+
+
+@statement(weight=14, plain=True)
+def update(client, transaction, table, rng):
+    rows = client.existing(transaction, table, rng, some(rng, 400))
+    if not rows:
+        return False
+    client.run(f'UPDATE {table.name} SET {table.assignments("id", "(version + 1)")} WHERE {client.where(rows)}', rows)
+    for row in rows:
+        transaction.put(table, row, transaction.version(table, row) + 1)
+
+
+@statement(weight=6, plain=True)
+def delete(client, transaction, table, rng):
+    return remove(client, transaction, table, client.existing(transaction, table, rng, some(rng, 300)))
+
+
+def remove(client, transaction, table, rows):
+    if not rows:
+        return False
+    client.run(f'DELETE FROM {table.name} WHERE {client.where(rows)}', rows)
+    for row in rows:
+        transaction.put(table, row, None)
+
+
+@statement(weight=6, plain=True)
+def merge(client, transaction, table, rng):
+    """Update some, delete others, and insert those that are missing."""
+    rows, version = old_and_new(client, transaction, table, rng)
+    if not rows:
+        return False
+    source = f'(SELECT id, {version} AS version FROM {client.source(rows)}) n'
+    client.run(f'MERGE INTO {table.name} o USING {source} ON o.id = n.id '
+               f'WHEN MATCHED AND o.id % 5 = 0 THEN DELETE '
+               f'WHEN MATCHED THEN UPDATE SET {table.assignments("o.id", "n.version")} '
+               f'WHEN NOT MATCHED THEN INSERT ({table.names()}) VALUES ({table.row("n.id", "n.version")})', rows)
+    for row in rows:
+        gone = row % 5 == 0 and transaction.version(table, row) is not None
+        transaction.put(table, row, None if gone else version)
+
+
+@statement(weight=4, plain=True)
+@for_stable_keys
+def insert_or_update(client, transaction, table, rng):
+    """As upsert, in subtransactions."""
+    rows, version = old_and_new(client, transaction, table, rng)
+    if not rows:
+        return False
+    client.run(f"""DO $$
+        DECLARE
+            i bigint;
+        BEGIN
+            FOREACH i IN ARRAY '{array(rows)}'::bigint[] LOOP
+                BEGIN
+                    INSERT INTO {table.name} ({table.names()}) SELECT {table.row('i', str(version))};
+                EXCEPTION WHEN unique_violation OR exclusion_violation THEN
+                    UPDATE {table.name} SET {table.assignments('id', str(version))} WHERE id = i;
+                END;
+            END LOOP;
+        END$$""")
+    for row in rows:
+        transaction.put(table, row, version)
+
+
+@statement(weight=2, plain=True)
+def nested(client, transaction, table, rng):
+    """Many levels of savepoints, in some of which nothing is kept."""
+    kept = []
+    for number, row in enumerate(client.fresh(transaction, table, rng, rng.choice([5, 80]))):
+        client.run(f'SAVEPOINT nested_{number}')
+        client.run(f'INSERT INTO {table.name} ({table.names()}) SELECT {table.row(f"{row}::bigint", "1")}', [row])
+        if number % 7 == 3:
+            client.run(f'ROLLBACK TO nested_{number}')
+        else:
+            kept.append(row)
+    for row in kept:
+        transaction.put(table, row, 1)
+    return bool(kept)
+
+
+@statement(weight=3, plain=True)
+def lock(client, transaction, table, rng):
+    rows = client.existing(transaction, table, rng, some(rng, 50))
+    if not rows:
+        return False
+    strength = rng.choice(['UPDATE', 'NO KEY UPDATE', 'SHARE', 'KEY SHARE'])
+    client.run(f'SELECT id FROM {table.name} WHERE {client.where(rows)} FOR {strength}', rows)
+
+
+@statement(weight=8)
+def look(client, transaction, table, rng):
+    """The client sees what it has written, whatever way the server goes."""
+    rows = client.existing(transaction, table, rng, some(rng, 1000))
+    if not rows:
+        return False
+    found = client.rows(f'SELECT id, version FROM {table.name} WHERE {client.where(rows)}')
+    right = sorted((row, transaction.version(table, row)) for row in rows)
+    if sorted(found) != right:
+        client.complain(f'{table.name} shows {difference(found, right)} to the client that wrote it')
+
+
+@statement(weight=4)
+def copy_of_table(client, transaction, table, rng):
+    """CREATE TABLE AS, which some build by parallel workers, and what is in it."""
+    right = sorted(transaction.visible(table).items())
+    name = f'copy_{transaction.name}_{client.statements}'
+    kind = rng.choice(['TABLE', 'TABLE', 'UNLOGGED TABLE', 'TEMP TABLE'])
+    client.temporary = client.temporary or kind == 'TEMP TABLE'
+    client.run(f'CREATE {kind} {name} AS SELECT * FROM {table.name} WHERE {client.own()}', right)
+    if rng.random() < 0.5:
+        client.run(f'CREATE INDEX ON {name} ({rng.choice(["id", "version, id"])})')
+    found = client.rows(f'SELECT id, version FROM {name}')
+    if sorted(found) != right:
+        client.complain(f'a copy of {table.name} has {difference(found, right)}')
+    if rng.random() < 0.9:
+        client.run(f'DROP TABLE {name}')
+
+
+@statement(weight=6)
+def refill(client, transaction, table, rng):
+    """Rows into a table that the same transaction has emptied, which need no WAL if there is but little."""
+    if table.owner is None or client.prepares:
+        return False
+    rows, version = client.fresh(transaction, table, rng, some(rng, 3000)), rng.randint(1, 900)
+    for row in transaction.visible(table):
+        transaction.put(table, row, None, noted=False)
+    client.run(f'TRUNCATE {table.name}')
+    data = client.copy_out(f'COPY (SELECT {table.row("id", str(version))} FROM {client.source(rows)}) TO STDOUT')
+    client.copy_in(f'COPY {table.name} ({table.names()}) FROM STDIN', data)
+    for row in rows:
+        transaction.put(table, row, version)
+
+
+@statement(weight=5)
+def fail(client, transaction, table, rng):
+    """What must not succeed, after some of its rows have been inserted."""
+    ways = [twice, negative, null, division, garbage]
+    if table.exclusive and table.exclusive.source == 'given':
+        ways.append(overlap)
+    if table.deferred and table.deferred.source == 'given' and not table.partitioned:
+        ways.append(too_late)
+    return rng.choice(ways)(client, transaction, table, rng)
+
+
+def insert_of(table, row, version, source):
+    return f'INSERT INTO {table.name} ({table.names()}) SELECT {table.row(row, version)} FROM {source}'
+
+
+def twice(client, transaction, table, rng):
+    rows = client.existing(transaction, table, rng, 1)
+    if not rows or table.moving:
+        return False
+    rows = [*client.fresh(transaction, table, rng, some(rng, 1200)), *rows]
+    client.fails(insert_of(table, 'id', '1', client.source(rows)), '23505', '23P01')
+
+
+def negative(client, transaction, table, rng):
+    rows = client.fresh(transaction, table, rng, some(rng, 1200))
+    if not rows:
+        return False
+    client.fails(insert_of(table, 'id', f'(CASE id WHEN {rows[-1]} THEN -1 ELSE 1 END)', client.source(rows)), '23514')
+
+
+def null(client, transaction, table, rng):
+    """No version, and perhaps no partition, either."""
+    rows = client.fresh(transaction, table, rng, some(rng, 50))
+    if not rows:
+        return False
+    client.fails(insert_of(table, 'id', f'(CASE id WHEN {rows[-1]} THEN NULL ELSE 1 END)', client.source(rows)),
+                 '23502', '23514')
+
+
+def division(client, transaction, table, rng):
+    rows = client.existing(transaction, table, rng, some(rng, 200))
+    if not rows:
+        return False
+    version = f'(version + 1 / (id - {rows[-1]}))'
+    client.fails(f'UPDATE {table.name} SET {table.assignments("id", version)} WHERE {client.where(rows)}', '22012')
+
+
+def garbage(client, transaction, table, rng):
+    rows = client.fresh(transaction, table, rng, some(rng, 2000))
+    if not rows:
+        return False
+    data = client.copy_out(f'COPY (SELECT {table.row("id", "1")} FROM {client.source(rows)}) TO STDOUT')
+    client.fails(f'COPY {table.name} ({table.names()}) FROM STDIN', '22P02', data=data + b'garbage\t1\n')
+
+
+def overlap(client, transaction, table, rng):
+    rows = client.existing(transaction, table, rng, 2)
+    if len(rows) < 2:
+        return False
+    column = table.exclusive
+    client.fails(f'UPDATE {table.name} SET {column.name} = {column.value(f"{rows[0]}::bigint", "1")} '
+                 f'WHERE id = {rows[1]}', '23P01')
+
+
+def too_late(client, transaction, table, rng):
+    """The transaction is doomed, and does not know it before COMMIT."""
+    rows = client.existing(transaction, table, rng, 2)
+    if len(rows) < 2:
+        return False
+    name = table.deferred.name
+    client.dooms(f'UPDATE {table.name} SET {name} = (SELECT {name} FROM {table.name} WHERE id = {rows[0]}) '
+                 f'WHERE id = {rows[1]}', '23505')
+
+
+def array(rows):
+    return '{%s}' % ','.join(map(str, rows))
+
+
+def difference(found, right):
+    found, right = set(map(tuple, found)), set(right)
+    return f'{len(right - found)} rows too few, such as {sorted(right - found)[:3]}, ' \
+           f'and {len(found - right)} too many, such as {sorted(found - right)[:3]}'
