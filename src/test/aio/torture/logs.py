@@ -13,6 +13,8 @@ HARMLESS = re.compile(
     r'the database system is |using stale statistics|database system was interrupted|could not obtain lock|'
     r'postmaster exited during|unexpected EOF on client|'
     r'could not (create|initialize) .* with huge pages|worker took too long to start|'
+    # see Cluster.start()
+    r'could not create file .* File exists|'
     # an index whose summary was asked for has been dropped
     r'could not open relation with OID|'
     # what is not in the WAL may be torn, and can be done without
@@ -20,6 +22,8 @@ HARMLESS = re.compile(
 # upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself
 TWICE = 'AbortTransaction while in ABORT state'
 STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|WAL receiver|walreceiver|'
+                       # pg_basebackup fails, then
+                       r'checksum verification fail|'
                        # of a free space map that was copied after what is being replayed
                        r'xlog min recovery request')
 
@@ -58,6 +62,11 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
         # whoever cannot read or write gives up in many ways
         if bad and not (disk_fails and level in ('LOG', 'FATAL', 'WARNING')):
             yield line
+
+
+def damaged(text):
+    """The files of which a program says that their checksums are wrong."""
+    return set(re.findall(r'checksum verification failed in file ".*?(base/[0-9/]+)', text))
 
 
 def stopped(text):

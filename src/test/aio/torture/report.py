@@ -1,6 +1,8 @@
 """What a run was: rounds by fault and method, what was checked, what failed."""
 import collections
 
+from cluster import Cluster
+
 
 class Report:
     def __init__(self):
@@ -38,7 +40,8 @@ class Report:
                 ('  with them lost, pieces of files', self.volatile), ('statements', self.statements),
                 ('acknowledged rows checked', self.fresh), ('all rows compared', self.compared),
                 ('index checks', self.indexes), ('keys looked up', self.lookups),
-                ('whole clusters checked offline', self.offline)):
+                ('whole clusters checked offline', self.offline),
+                ('starts that needed help', Cluster.ways)):
             print(f'{label:<34}{number:>14,}')
         print(f'{"seconds":<34}{seconds:>14,.0f}' + (f'   {seconds / rounds:.1f} a round' if rounds else ''))
         for why, number in self.skipped.items():

@@ -6,7 +6,6 @@ Failure:  what was found, the plan, the server's log and the memory's log are ke
 Hang:     is a failure, and the stacks of all processes are kept with it.
 """
 import random
-import re
 import shutil
 import time
 
@@ -209,7 +208,7 @@ def check_all(cluster):
     except pglib.PgError as error:
         yield str(error)
     checksums = cluster.query('SHOW data_checksums')[0][0] == 'on'
-    files = {path for path, in cluster.query('SELECT pg_relation_filepath(oid) FROM pg_class')}
+    files = cluster.files()
     cluster.stop()
     if not checksums:
         return
@@ -217,5 +216,5 @@ def check_all(cluster):
         pglib.run_as_account([cluster.install.program('pg_checksums'), '--check', '-D', cluster.data])
     except pglib.PgError as error:
         # what transactions have left that had no time to abort belongs to nobody
-        yield from (line for line in str(error).splitlines() for path in re.findall(r'file ".*/(base/[0-9/]+)', line)
-                    if path in files)
+        if logs.damaged(str(error)) & files:
+            yield str(error)

@@ -11,7 +11,7 @@ import random
 from checker import Checker
 from clients import Load
 from cluster import Cluster, pglib, wait_until
-from logs import complaints
+from logs import complaints, damaged
 
 
 class Copy(Cluster):
@@ -98,8 +98,16 @@ def back_up(rounds, plan, load, result):
 
 
 def base_backup(primary, copy):
-    pglib.run_as_account([copy.install.program('pg_basebackup'), '-D', copy.data, '--checkpoint=fast', '--no-sync',
-                          '--wal-method=stream'], env=primary.connection())
+    command = [copy.install.program('pg_basebackup'), '-D', copy.data, '--checkpoint=fast', '--no-sync',
+               '--wal-method=stream']
+    try:
+        pglib.run_as_account(command, env=primary.connection())
+    except pglib.PgError as error:
+        bad = damaged(str(error))
+        if not bad or bad & primary.files():
+            raise
+        # of files that belong to nobody, which power losses may have torn
+        pglib.run_as_account([*command, '--no-verify-checksums'], env=primary.connection())
 
 
 def follow(standby, primary, plan):
