@@ -1,16 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * orphan.c
- *	  How a process ends that finds, in a critical section, that the
+ *	  How a process ends that finds, where it cannot end in order, that the
  *	  postmaster has died.
  *
- * Upstream hardly waits for events in critical sections.  We do, for I/O, also
- * while a transaction commits.  A process that ended in order there would
- * abort a transaction whose commit is in the WAL, and give back locks on what
- * it has half changed.  One that just ended would keep those locks for ever,
- * and others that wait for them would keep a new postmaster from starting.
+ * Upstream hardly waits for events in critical sections, while a transaction
+ * ends, or while a process does.  We do, for I/O.  A process that ended in
+ * order there would abort a transaction whose commit is in the WAL, give back
+ * locks on what it has half changed, or leave an abort half done and go on as
+ * if there were no transaction.  One that just ended would keep its locks for
+ * ever, and others that wait for them would keep a new postmaster from
+ * starting.
  *
- * Tests: src/test/aio/t/020_wal_crash.pl, src/test/aio/t/022_wal_kill.pl.
+ * Tests: src/test/aio/t/020_wal_crash.pl, src/test/aio/t/022_wal_kill.pl,
+ * src/test/aio/t/031_orphans.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -21,6 +24,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "access/xact.h"
 #include "aio/seams.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
@@ -28,14 +32,25 @@
 #include "storage/proc.h"
 
 /*
+ * May this process end in order?  Not while a transaction ends, nor if it ends
+ * already: proc_exit() would pass over what it is at.
+ */
+static bool
+can_end_in_order(void)
+{
+	return CritSectionCount == 0 && !proc_exit_inprogress &&
+		(IsTransactionState() || !IsTransactionOrTransactionBlock());
+}
+
+/*
  * WaitEventSetWait(): the postmaster has died, and the caller wants to exit
- * then.  In a critical section, do what the postmaster would do if it saw a
- * process crash: no other process survives.  Does not return.
+ * then.  If it cannot, do what the postmaster would do if it saw a process
+ * crash: no other process survives.  Does not return.
  */
 void
 AioExitWithoutPostmaster(void)
 {
-	if (CritSectionCount == 0)
+	if (can_end_in_order())
 		proc_exit(1);
 
 	/* others may be doing the same, and all of them have to finish it */
