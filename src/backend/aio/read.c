@@ -57,20 +57,28 @@ static const AioFutureOps write_ops = {
 	.notify = io_notify,
 };
 
-/* Make a future of a read that somebody has started. */
+/*
+ * Make a future of a read that somebody has started.  'io_context' is the
+ * IOContext in which this process has counted it, or AIO_IO_NOT_COUNTED: the
+ * time of a wait must not be where no I/O is.
+ */
 void
-AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref)
+AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
+				  int io_context)
 {
 	future->future.ops = &read_ops;
 	future->wref = *wref;
+	future->io_context = io_context;
 }
 
 /* Likewise, of a write of buffers. */
 void
-AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref)
+AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
+				   int io_context)
 {
 	future->future.ops = &write_ops;
 	future->wref = *wref;
+	future->io_context = io_context;
 }
 
 /* Is this the future of a read? */
@@ -151,8 +159,9 @@ io_wait(AioIOFuture *io, IOOp op)
 	INSTR_TIME_SET_CURRENT(after);
 
 	INSTR_TIME_ACCUM_DIFF(aio_session_stats_data.wait_time, after, before);
-	pgstat_count_io_op_time(IOOBJECT_RELATION, IOCONTEXT_NORMAL, op,
-							start, 0, 0);
+	if (io->io_context != AIO_IO_NOT_COUNTED)
+		pgstat_count_io_op_time(IOOBJECT_RELATION, io->io_context, op,
+								start, 0, 0);
 }
 
 static void
@@ -274,7 +283,7 @@ await_others_read(ReadBuffersOperation *operation)
 		/* read by a synchronous method, or not started yet: just wait */
 		if (!pgaio_wref_valid(&wref))
 			return;
-		AioReadFutureInit(&read, &wref);
+		AioReadFutureInit(&read, &wref, AIO_IO_NOT_COUNTED);
 		AioStatsReadStarted();
 		AioAwait(&read.future);
 		AioStatsReadEnded();
@@ -331,7 +340,8 @@ AioAwaitTaskRead(ReadBuffersOperation *operation)
 		if (stats != NULL)
 			stats->reads++;
 	}
-	AioReadFutureInit(&read, &operation->io_wref);
+	AioReadFutureInit(&read, &operation->io_wref,
+					  IOContextForStrategy(operation->strategy));
 	AioStatsReadStarted();
 	AioAwait(&read.future);
 	AioStatsReadEnded();

@@ -139,7 +139,7 @@ wait_for_oldest(void)
 		waiting = false;
 		RESUME_INTERRUPTS();
 		if (one->write.nbuffers > 0)
-			pgstat_count_io_op_time(IOOBJECT_RELATION, IOCONTEXT_NORMAL,
+			pgstat_count_io_op_time(IOOBJECT_RELATION, one->write.io_context,
 									IOOP_WRITE, start, 0, 0);
 	}
 	aio_writes_in_flight--;
@@ -325,7 +325,7 @@ wait_for_victim(void)
 {
 	AioIOFuture write;
 
-	AioWriteFutureInit(&write, &nth(0)->write.wref);
+	AioWriteFutureInit(&write, &nth(0)->write.wref, nth(0)->write.io_context);
 	if (suspend_for_victim(&write.future))
 		return false;
 	wait_for_oldest();

@@ -23,10 +23,16 @@ typedef struct AioIOFuture
 {
 	AioFuture	future;			/* must be first */
 	PgAioWaitRef wref;
+	int			io_context;		/* for pg_stat_io, or AIO_IO_NOT_COUNTED */
 } AioIOFuture;
 
-extern void AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref);
-extern void AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref);
+/* somebody else has counted that I/O, or will */
+#define AIO_IO_NOT_COUNTED	(-1)
+
+extern void AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
+							  int io_context);
+extern void AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
+							   int io_context);
 extern bool AioFutureIsRead(const AioFuture *future);
 extern void AioReadAbandon(AioIOFuture *read);
 extern void AioReadAbandonAll(void);

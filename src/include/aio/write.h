@@ -45,6 +45,7 @@ typedef struct AioWrite
 	PgAioWaitRef wref;
 	PgAioReturn ret;			/* must not move before the write is complete */
 	BufferTag	tag;			/* of the first page */
+	IOContext	io_context;		/* where it was counted, if it has buffers */
 	int			nbuffers;
 	Buffer		buffers[MAX_IO_COMBINE_LIMIT];
 } AioWrite;

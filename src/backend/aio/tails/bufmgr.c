@@ -191,6 +191,7 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 		return result;
 	}
 	write->tag = buf->tag;
+	write->io_context = io_context;
 	write->buffers[0] = BufferDescriptorGetBuffer(buf);
 	write->nbuffers = 1;
 
