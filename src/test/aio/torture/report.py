@@ -41,7 +41,7 @@ class Report:
                 ('acknowledged rows checked', self.fresh), ('all rows compared', self.compared),
                 ('index checks', self.indexes), ('keys looked up', self.lookups),
                 ('whole clusters checked offline', self.offline),
-                ('starts that needed help', Cluster.ways)):
+                ('starts and stops that needed help', Cluster.ways)):
             print(f'{label:<34}{number:>14,}')
         print(f'{"seconds":<34}{seconds:>14,.0f}' + (f'   {seconds / rounds:.1f} a round' if rounds else ''))
         for why, number in self.skipped.items():
