@@ -21,6 +21,7 @@
 #include "utils/elog.h"
 #include "utils/palloc.h"
 #include "utils/resowner.h"
+#include "utils/snapshot.h"
 #include "utils/wait_event.h"
 
 /*
@@ -58,6 +59,19 @@ typedef enum AioTaskState
 	AIO_TASK_DROPPED,
 } AioTaskState;
 
+/* What rules.c compares. */
+typedef struct AioHeld
+{
+	int			pins;
+	int			lwlocks;
+	int			sibling_locks;
+	uint32		crit_sections;
+	uint32		holdoff;
+	uint32		cancel_holdoff;
+	int			nest_level;
+	Snapshot	snapshot;
+} AioHeld;
+
 struct AioTask
 {
 	AioTaskState state;
@@ -83,6 +97,11 @@ struct AioTask
 	sigjmp_buf	handler;		/* of its outermost frame */
 	AioContext *resumer;		/* whom to return to when it stops running */
 	AioStack	stack;
+
+#ifdef USE_ASSERT_CHECKING
+	AioHeld		held;			/* by the process, when it began to run */
+	int			pins;			/* those of this task */
+#endif
 
 	/* copy of the spawner's argument */
 	int64		arg[AIO_TASK_ARG_MAX / sizeof(int64)];
@@ -160,6 +179,21 @@ extern int	AioTaskPoolSize(void);
 extern void AioRememberScopes(void);
 extern bool AioAnyTaskSuspended(void);
 
+/* lock_wait.c */
+extern bool AioQuiet(AioTask *task);
+
+/* rules.c */
+#ifdef USE_ASSERT_CHECKING
+extern void AioAssertTaskRuns(AioTask *task);
+extern void AioAssertTaskStops(AioTask *task);
+#else
+#define AioAssertTaskRuns(task)	((void) 0)
+#define AioAssertTaskStops(task)	((void) 0)
+#endif
+
+/* tails/bufmgr.c, for rules.c */
+extern int	AioPrivatePins(void);
+
 /* tails/lwlock.c */
 extern int	AioHeldLWLocks(void);
 
@@ -168,6 +202,7 @@ extern int	AioHeldLWLocks(void);
 extern void AioUringReap(void);
 extern int	AioUringDescriptor(void);
 extern void AioUringWaitAny(PgAioHandle *ioh, uint64 generation);
+extern bool AioUringCompletionLockHeld(void);
 #endif
 
 /* submit.c */

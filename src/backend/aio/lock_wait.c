@@ -40,12 +40,11 @@ static const AioFutureOps quiet_ops = {
 };
 
 /*
- * Have all siblings ended, or do those that have not hold nothing?
+ * Have all siblings of a task ended, or do those that have not hold nothing?
  */
-static bool
-quiet_poll(AioFuture *future)
+bool
+AioQuiet(AioTask *task)
 {
-	AioTask    *task = ((QuietFuture *) future)->task;
 	dlist_iter	iter;
 
 	dlist_foreach(iter, &task->scope->suspended)
@@ -56,6 +55,12 @@ quiet_poll(AioFuture *future)
 			return false;
 	}
 	return true;
+}
+
+static bool
+quiet_poll(AioFuture *future)
+{
+	return AioQuiet(((QuietFuture *) future)->task);
 }
 
 /*

@@ -221,15 +221,11 @@ void
 AioTaskSuspend(AioFuture *future)
 {
 	AioTask    *task = aio_current_task;
-#ifdef USE_ASSERT_CHECKING
-	Snapshot	snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
-	int			nest_level = GetCurrentTransactionNestLevel();
-	uint32		holdoff = InterruptHoldoffCount;
-	int			sibling_locks = aio_sibling_locks;
-#endif
 
 	Assert(AioMaySuspend() == AIO_SUSPEND_OK);
 
+	/* what is not switched must be as it was */
+	AioAssertTaskStops(task);
 	task->awaits = future;
 	if (task->place >= 0)
 		post(task, future);
@@ -237,15 +233,9 @@ AioTaskSuspend(AioFuture *future)
 	AioFlowSave(&task->flow);
 	AioContextSwitch(&task->suspended_at, task->resumer);
 
-	/* what is not switched must be as it was */
 	Assert(aio_current_task == task);
 	Assert(task->state == AIO_TASK_RUNNING);
-	Assert(CritSectionCount == 0);
-	Assert(InterruptHoldoffCount == holdoff);
-	Assert(GetCurrentTransactionNestLevel() == nest_level);
-	Assert((ActiveSnapshotSet() ? GetActiveSnapshot() : NULL) == snapshot);
-	Assert(aio_sibling_locks == sibling_locks);
-	Assert(AioHeldLWLocks() == 0);
+	AioAssertTaskRuns(task);
 }
 
 /* Decide that a suspended task never runs again. */
@@ -263,7 +253,12 @@ run_body(void *arg)
 {
 	AioTask    *task = arg;
 
+#ifdef USE_ASSERT_CHECKING
+	task->pins = 0;
+#endif
+	AioAssertTaskRuns(task);
 	task->body(task->arg);
+	AioAssertTaskStops(task);
 	set_state(task, AIO_TASK_RUNNING, AIO_TASK_IDLE);
 	return task->resumer;
 }

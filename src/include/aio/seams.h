@@ -157,12 +157,22 @@ AioBeforeDDL(void)
 		AioEndApply();
 }
 
+/* do the rules that rules.c knows permit to wait, or to sleep? */
+#ifdef USE_ASSERT_CHECKING
+extern void AioAssertMayBlock(void);
+extern void AioAssertMaySleep(void);
+#else
+#define AioAssertMayBlock()	((void) 0)
+#define AioAssertMaySleep()	((void) 0)
+#endif
+
 /* wherever this process is about to wait for another one */
 static inline void
 AioBeforeBlock(void)
 {
 	if (unlikely(aio_batch_open))
 		AioSubmitBatch();
+	AioAssertMayBlock();
 }
 
 /* WaitEventSetWait(): it sleeps, and will notice nothing meanwhile */
@@ -172,6 +182,7 @@ AioBeforeSleep(void)
 	AioBeforeBlock();
 	if (unlikely(aio_writes_in_flight > 0) && io_method == IOMETHOD_IO_URING)
 		AioFinishWritesToSleep();
+	AioAssertMaySleep();
 }
 
 /*

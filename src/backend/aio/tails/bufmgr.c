@@ -14,6 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "../internal.h"
 #include "aio/read.h"
 #include "aio/write.h"
 #include "storage/aio_internal.h"
@@ -392,3 +393,25 @@ AioBeforeCleanupWait(BufferDesc *buf)
 	/* the signal that is about to be waited for may have come meanwhile */
 	SetLatch(MyLatch);
 }
+
+#ifdef USE_ASSERT_CHECKING
+/* Number of pins that this process holds, each as often as it was taken. */
+int
+AioPrivatePins(void)
+{
+	int			npins = 0;
+
+	for (int i = 0; i < REFCOUNT_ARRAY_ENTRIES; i++)
+		npins += PrivateRefCountArray[i].refcount;
+	if (PrivateRefCountOverflowed > 0)
+	{
+		HASH_SEQ_STATUS scan;
+		PrivateRefCountEntry *entry;
+
+		hash_seq_init(&scan, PrivateRefCountHash);
+		while ((entry = hash_seq_search(&scan)) != NULL)
+			npins += entry->refcount;
+	}
+	return npins;
+}
+#endif
