@@ -13,6 +13,8 @@ HARMLESS = re.compile(
     r'the database system is |using stale statistics|database system was interrupted|could not obtain lock|'
     r'postmaster exited during|unexpected EOF on client|'
     r'could not (create|initialize) .* with huge pages|worker took too long to start|'
+    # the postmaster was killed while it removed them
+    r'could not remove shared memory segment .* No such file|'
     # see Cluster.start()
     r'could not create file .* File exists|'
     # an index whose summary was asked for has been dropped
