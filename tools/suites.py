@@ -1,0 +1,108 @@
+"""What the programs that run tests share: meson's tests of a build, run in passes, and the tally of all that was run."""
+import collections
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+AS_ACCOUNT = ROOT / 'tools' / 'as-account'
+PASSED = {'OK', 'EXPECTEDFAIL'}
+SKIPPED = {'SKIP'}
+
+Test = collections.namedtuple('Test', 'name group kind ours')
+
+
+def can_io_uring():
+    """May the account that runs servers use io_uring?"""
+    probe = ('import ctypes, sys; '
+             'sys.exit(ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(128)) < 0)')
+    return subprocess.run([AS_ACCOUNT, '/usr/bin/python3', '-c', probe]).returncode == 0
+
+
+def logged(label, log, command, environment=None):
+    """Run a command with its output in a log; return its exit status."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
+        subprocess.run([ROOT / 'tools' / 'progress', label, log], stdin=running.stdout)
+    return running.returncode
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.skipped, self.failed = 0, 0, []
+
+    def add(self, name, result, log):
+        if result in PASSED:
+            self.passed += 1
+        elif result in SKIPPED:
+            self.skipped += 1
+        else:
+            self.failed.append(f'{name}: {result}, {os.path.relpath(log, ROOT)}')
+
+    def report(self):
+        for line in self.failed:
+            print(f'FAILED {line}')
+        skipped = f', {self.skipped} skipped' if self.skipped else ''
+        print(f'{self.passed} passed, {len(self.failed)} failed{skipped}', flush=True)
+
+
+class Runner:
+    """Meson's tests of one flavour of the build, their logs in a directory, and the tally that they are entered in."""
+
+    def __init__(self, flavour, results, tally, options=(), environment=None):
+        self.build = ROOT / 'build' / 'meson' / flavour
+        self.results, self.tally = results, tally
+        self.options, self.environment = options, environment or {}
+
+    def tests(self):
+        """All but those that want a running server."""
+        listed = json.loads(subprocess.run([AS_ACCOUNT, 'meson', 'introspect', '--tests', self.build],
+                                           check=True, capture_output=True, text=True).stdout)
+        ours = [os.path.realpath(ROOT / directory) for directory in ('src/bin', 'src/extension', 'src/test')]
+        # Meson runs tests in the order in which they are named, and the setup has to be first.
+        for test in sorted(listed, key=lambda test: -test['priority']):
+            option = dict(zip(test['cmd'], test['cmd'][1:]))
+            group, kind = option.get('--testgroup', 'setup'), option.get('--testname', '')
+            where = os.path.realpath(option.get('--srcdir', '/'))
+            if not group.endswith('-running'):
+                yield Test(f'postgresql:{test["name"]}', group, kind, any(where.startswith(o + '/') for o in ours))
+
+    def run(self, label, settings, tests):
+        """Run these tests once.  Their setup, which upstream counts as tests, goes first."""
+        if not tests:
+            return
+        print(f'{label}: {len(tests)} tests', flush=True)
+        environment = dict(os.environ, **self.environment)
+        if settings:
+            environment['PG_TEST_INITDB_EXTRA_OPTS'] = ' '.join(f'-c {setting}' for setting in settings)
+        command = [AS_ACCOUNT, 'meson', 'test', '-C', self.build, '--logbase', label,
+                   '--num-processes', str(os.cpu_count()), '--print-errorlogs', *self.options,
+                   *[test.name for test in tests]]
+        log = self.results / f'{label}.log'
+        results = self.build / 'meson-logs' / f'{label}.json'
+        if results.exists():
+            results.unlink()
+        status = logged(label, log, command, environment)
+        found = {}
+        if results.exists():
+            found = {entry['name'].split(' / ')[-1]: entry['result'] for entry in map(json.loads, results.open())}
+        for test in tests:
+            name = test.name.split(':', 1)[1]
+            result = found.get(name, f'did not run, meson ended with status {status}')
+            place = log
+            if test.group != 'setup' and result not in PASSED | SKIPPED:
+                # The next pass will use the directory again.
+                place = self.keep(label, test) or log
+            self.tally.add(f'{label}: {name}', result, place)
+
+    def keep(self, label, test):
+        """Move what a failed test left to a place where it stays."""
+        left = next(self.build.glob(f'subprojects/postgresql-*/testrun/{test.group}/{test.kind}'), None)
+        if left is None:
+            return None
+        place = self.results / 'failed' / label / f'{test.group}-{test.kind}'
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(left, place)
+        return place
