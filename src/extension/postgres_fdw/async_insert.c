@@ -69,7 +69,10 @@ typedef struct Expected
 	RemoteText *sql;
 } Expected;
 
-/* The pipeline that a request stands for, or NULL. */
+/*
+ * The pipeline that a request stands for, or NULL.  Upstream's requests end
+ * with the memory of their statement: not for one whose statement may be over.
+ */
 static Pipeline *
 pipeline_of(AsyncRequest *areq)
 {
@@ -496,17 +499,25 @@ drain(PGconn *conn)
 void
 AioFdwLeavePipeline(PGconn *conn, PgFdwConnState *state)
 {
-	Pipeline   *pipeline = pipeline_of(state->pendingAreq);
-	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz endtime = TimestampTzPlusMilliseconds(now, LEAVE_TIMEOUT);
-	TimestampTz cancel_at = now;
-	bool		synced = pipeline != NULL && pipeline->synced;
+	Pipeline   *pipeline;
+	TimestampTz now;
+	TimestampTz endtime;
+	TimestampTz cancel_at;
+	bool		synced;
 
+	/* what is pending otherwise is not ours, and may be freed memory */
+	if (PQpipelineStatus(conn) == PQ_PIPELINE_OFF)
+		return;
+	pipeline = pipeline_of(state->pendingAreq);
+	synced = pipeline != NULL && pipeline->synced;
 	if (pipeline != NULL)
 		delete_pipeline(pipeline);
-	if (PQpipelineStatus(conn) == PQ_PIPELINE_OFF ||
-		(!synced && !PQpipelineSync(conn)))
+	if (!synced && !PQpipelineSync(conn))
 		return;
+
+	now = GetCurrentTimestamp();
+	endtime = TimestampTzPlusMilliseconds(now, LEAVE_TIMEOUT);
+	cancel_at = now;
 	for (;;)
 	{
 		int			left;
