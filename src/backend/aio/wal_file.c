@@ -350,17 +350,11 @@ wal_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	if (ioh == worker_write)
 		close_worker_file();
 
-	if (result < 0 && result != -EINTR && result != -EAGAIN &&
-		result != -ECANCELED && result != -ENOENT)
-	{
-		const WalTarget *target;
-		XLogSegNo	segno = target_segment(pgaio_io_get_target_data(ioh), &target);
-
-		panic_write(segno, target->tli, ioh->op_data.write.offset,
-					iov->iov_len, -result);
-	}
-
-	/* cut short or not begun: either it can be ended now or we learn why not */
+	/*
+	 * Cut short, not begun, or failed: either it can be written now or we
+	 * learn why not.  (Some file systems call it EIO if an asynchronous write
+	 * is cut short.)  Nothing of it has been synced yet.
+	 */
 	if (result < 0 || (Size) result < iov->iov_len)
 		write_rest(ioh, Max(result, 0));
 
