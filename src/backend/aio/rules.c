@@ -82,8 +82,13 @@ AioAssertMaySleep(void)
 	if (lock == NULL)
 		return;
 
-	/* in the lock manager's queue */
-	Assert(AioHeldLWLocks() == 0);
+	/*
+	 * In the lock manager's queue.  Only for these two are there rules of how
+	 * they go together with LWLocks.
+	 */
+	Assert(AioHeldLWLocks() == 0 ||
+		   lock->tag.locktag_type == LOCKTAG_RELATION_EXTEND ||
+		   lock->tag.locktag_type == LOCKTAG_PAGE);
 	if (aio_current_task != NULL &&
 		(lock->tag.locktag_type == LOCKTAG_TRANSACTION ||
 		 lock->tag.locktag_type == LOCKTAG_SPECULATIVE_TOKEN))

@@ -155,7 +155,7 @@ class Cluster(pglib.Cluster):
         try:
             self.stop('immediate', limit=20)
         except Hang:
-            self.kill(self.processes())
+            self.kill()
         self.wait_for_orphans()
         shutil.rmtree(self.socket_dir, ignore_errors=True)
         self.made.remove(self)
@@ -217,12 +217,16 @@ class Cluster(pglib.Cluster):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def kill(self, pids):
-        """Kill these at once; remember whom a dead postmaster leaves behind."""
-        if self.postmaster() in pids:
+    def kill(self, pids=None):
+        """Kill these at once, or all; remember whom a dead postmaster leaves behind."""
+        postmaster = self.postmaster()
+        if postmaster and (pids is None or postmaster in pids):
+            # it must not react to what happens to its children, nor have children that nobody knows
+            os.kill(postmaster, signal.SIGSTOP)
+            wait_until(lambda: postmaster not in parents('TZX'), 'stop of the postmaster', pause=0.001)
             self.orphans |= set(self.processes())
-        # the postmaster first, as it would react to what happens to its children
-        for pid in sorted(pids):
+            pids = self.orphans if pids is None else pids
+        for pid in pids or ():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -62,7 +62,7 @@ class Inflictor:
 
     @fault(6)
     def kill_all(self):
-        self.cluster.kill(self.cluster.processes())
+        self.cluster.kill()
 
     @fault(4)
     def kill_in_recovery(self):
@@ -108,7 +108,7 @@ class Inflictor:
         self.rng.choice([self.power_loss, self.kill_all, self.stop_fast, lambda: None])()
 
     def where(self):
-        return self.rng.choice(['base/*', 'base/*', 'pg_wal/*', '*'])
+        return self.rng.choice(['data/base/*', 'data/base/*', 'data/pg_wal/*', '*'])
 
     @fault(4, crash=False, disk=True)
     def write_error(self):
@@ -117,7 +117,7 @@ class Inflictor:
 
     @fault(4, crash=False, disk=True)
     def read_error(self):
-        self.disturbed(f'error EIO read file=base/* probability={self.rng.choice([0.02, 0.3])}')
+        self.disturbed(f'error EIO read file=data/base/* probability={self.rng.choice([0.02, 0.3])}')
 
     @fault(4, crash=False, disk=True)
     def sync_error(self):

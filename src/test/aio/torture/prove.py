@@ -230,7 +230,7 @@ def lose_power(options, rounds, epoch):
         sound = load(rounds, options, {**SETTINGS, 'fsync': 'off'})
         rounds.cluster.query('CHECKPOINT')
         rounds.disk.lose_power('512', 0.5)
-        rounds.cluster.kill(rounds.cluster.processes())
+        rounds.cluster.kill()
         rounds.cluster.wait_for_orphans()
         rounds.disk.unmount()
         rounds.disk.mount()

@@ -194,7 +194,7 @@ class Rounds:
             try:
                 self.cluster.stop('immediate')
             except Hang:
-                self.cluster.kill(self.cluster.processes())
+                self.cluster.kill()
             pglib.remove(place / 'data')
             pglib.run_as_account(['cp', '-a', self.cluster.data, place / 'data'])
         what = result.complaints[0].strip().splitlines()[-1][:200]
