@@ -39,12 +39,12 @@ class Result:
 
 
 class Connection:
-    def __init__(self, path, limit, options=''):
-        """To the server with this socket; options are as in PGOPTIONS."""
+    def __init__(self, path, limit, options='', **more):
+        """To the server with this socket; options are as in PGOPTIONS, and there may be more parameters."""
         self.pid, self.closed = None, False
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(limit)
-        parameters = {'user': 'postgres', 'database': 'postgres', 'options': options, 'client_encoding': 'UTF8'}
+        parameters = {'user': 'postgres', 'database': 'postgres', 'options': options, 'client_encoding': 'UTF8', **more}
         body = struct.pack('!I', 3 << 16) + b''.join(
             name.encode() + b'\0' + value.encode() + b'\0' for name, value in parameters.items()) + b'\0'
         try:
