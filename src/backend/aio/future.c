@@ -109,7 +109,7 @@ AioAwait(AioFuture *future)
 	AioSuspendVerdict verdict;
 	AioTask    *task = aio_current_task;
 
-	if (future->ops->poll(future))
+	if (AioPoll(future))
 		return true;
 
 	verdict = AioMaySuspend();
@@ -130,7 +130,7 @@ AioAwait(AioFuture *future)
 	{
 		aio_session_stats_data.suspensions++;
 		AioTaskSuspend(future);
-	} while (!future->ops->poll(future));
+	} while (!AioPoll(future));
 	return true;
 }
 

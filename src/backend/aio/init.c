@@ -211,8 +211,17 @@ AioInitialize(void)
 							 GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
 
+	DefineCustomIntVariable("aio.debug_delay_completions",
+							"How often a completed operation is taken to be incomplete, on average, before it is noticed.",
+							NULL,
+							&aio_debug_delay_completions,
+							0, 0, 1000,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.debug_seed",
-							"Seed of the order in which tasks go on with \"aio.debug_suspend\".",
+							"Seed of what is random with \"aio.debug_suspend\" and \"aio.debug_delay_completions\".",
 							"0 gives each session an order of its own.",
 							&aio_debug_seed,
 							0, 0, INT_MAX,

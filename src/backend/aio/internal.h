@@ -209,4 +209,25 @@ extern bool AioUringCompletionLockHeld(void);
 extern void AioBatchOpen(void);
 extern void AioBatchConsider(void);
 
+/* chance.c */
+#ifdef USE_ASSERT_CHECKING
+extern int	AioChance(int n);
+extern bool AioOverlook(void);
+#else
+#define AioOverlook() false
+#endif
+
+/*
+ * Is the future complete, for whoever goes on then?  The developer option that
+ * delays completions can make this false for what has been true; it will be
+ * true again, if it is asked again.  Futures that only siblings complete are
+ * not delayed: nobody waits for those by any other means.
+ */
+static inline bool
+AioPoll(AioFuture *future)
+{
+	return future->ops->poll(future) &&
+		!(future->ops->kind > AIO_KIND_TASK && AioOverlook());
+}
+
 #endif							/* AIO_TASK_INTERNAL_H */

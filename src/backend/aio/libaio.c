@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "aio/io_method.h"
+#include "internal.h"
 #include "miscadmin.h"
 #include "storage/aio_internal.h"
 #include "storage/fd.h"
@@ -119,6 +120,16 @@ reap(int at_least)
 		if (n < 0)
 			elog(PANIC, "io_getevents() failed: %m");
 
+#ifdef USE_ASSERT_CHECKING
+		for (int i = (int) n - 1; aio_debug_delay_completions > 0 && i > 0; i--)
+		{
+			int			other = AioChance(i + 1);
+			struct io_event event = events[i];
+
+			events[i] = events[other];
+			events[other] = event;
+		}
+#endif
 		for (long i = 0; i < n; i++)
 		{
 			ioh = (PgAioHandle *) (uintptr_t) events[i].data;
@@ -238,7 +249,8 @@ void
 AioWorkerPerform(PgAioHandle *ioh)
 {
 	/* what is complete should not have to wait for this one */
-	reap(0);
+	if (!AioOverlook())
+		reap(0);
 	if (state != USABLE || (ioh->flags & PGAIO_HF_BUFFERED) || !submit(ioh))
 		pgaio_io_perform_synchronously(ioh);
 }

@@ -32,7 +32,6 @@
 #include "aio/seams.h"
 #include "aio/stats.h"
 #include "aio/wait.h"
-#include "common/pg_prng.h"
 #include "internal.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
@@ -43,15 +42,6 @@
 #include "utils/pgstat_internal.h"
 
 AioScope   *aio_current_scope = NULL;
-
-#ifdef USE_ASSERT_CHECKING
-/* aio.debug_suspend, aio.debug_seed */
-bool		aio_debug_suspend = false;
-int			aio_debug_seed = 0;
-
-/* which tasks go on first, with aio.debug_suspend */
-static pg_prng_state order_prng;
-#endif
 
 /* aio.max_tasks */
 int			aio_max_tasks = 64;
@@ -334,19 +324,11 @@ AioAnyTaskSuspended(void)
  */
 
 #ifdef USE_ASSERT_CHECKING
-/* aio.debug_seed is being set: the order begins anew. */
-void
-AioAssignDebugSeed(int newval, void *extra)
-{
-	pg_prng_seed(&order_prng, newval);
-}
-
 /* With aio.debug_suspend: is it another one's turn? */
 static bool
 let_others_go_first(AioScope *scope)
 {
-	return aio_debug_suspend && scope->nsuspended > 1 &&
-		pg_prng_bool(aio_debug_seed == 0 ? &pg_global_prng_state : &order_prng);
+	return aio_debug_suspend && scope->nsuspended > 1 && AioChance(2) == 0;
 }
 #else
 #define let_others_go_first(scope) false
@@ -363,7 +345,7 @@ any_ready(AioFuture *future)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
-		if (task->awaits->ops->poll(task->awaits))
+		if (AioPoll(task->awaits))
 			return true;
 	}
 	return false;
@@ -451,7 +433,7 @@ run_ready(AioScope *scope)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
-		if (!task->awaits->ops->poll(task->awaits))
+		if (!AioPoll(task->awaits))
 			continue;
 		if (let_others_go_first(scope))
 			continue;

@@ -365,7 +365,7 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 
 		if (aio_writes_in_flight == aio_writes_remembered &&
 			(more_wanted(strategy) || oldest->owner != strategy) &&
-			!pgaio_wref_check_done(&oldest->write.wref))
+			(!pgaio_wref_check_done(&oldest->write.wref) || AioOverlook()))
 			break;
 		if (oldest->owner == strategy)
 		{

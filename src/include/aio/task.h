@@ -58,10 +58,14 @@ extern PGDLLIMPORT AioTask *aio_current_task;
 /* innermost scope of the running flow, or NULL */
 extern PGDLLIMPORT AioScope *aio_current_scope;
 
-/* developer option: suspend at each permitted read, resume in random order */
+/*
+ * developer options: suspend at each permitted read, resume in random order;
+ * notice later, and in random order, what is complete
+ */
 #ifdef USE_ASSERT_CHECKING
 extern PGDLLIMPORT bool aio_debug_suspend;
 extern PGDLLIMPORT int aio_debug_seed;
+extern PGDLLIMPORT int aio_debug_delay_completions;
 
 extern void AioAssignDebugSeed(int newval, void *extra);
 #else

@@ -207,6 +207,57 @@ AioUringProbe(void)
 	return why_not;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/*
+ * Process completions, under the ring's lock.  With aio.debug_delay_completions
+ * in random order, and perhaps not all of them.
+ */
+static void
+drain_locked(PgAioUringContext *context)
+{
+	struct io_uring_cqe *cqes[PGAIO_MAX_LOCAL_COMPLETED_IO];
+	PgAioHandle *handles[PGAIO_MAX_LOCAL_COMPLETED_IO];
+	int			results[PGAIO_MAX_LOCAL_COMPLETED_IO];
+	int			n;
+	ErrorContextCallback callback = {
+		.previous = error_context_stack,
+		.callback = pgaio_uring_completion_error_callback,
+	};
+
+	if (aio_debug_delay_completions == 0)
+	{
+		pgaio_uring_drain_locked(context);
+		return;
+	}
+
+	error_context_stack = &callback;
+	START_CRIT_SECTION();
+	n = io_uring_peek_batch_cqe(&context->io_uring_ring, cqes, lengthof(cqes));
+	if (n > 0)
+		n = 1 + AioChance(n);
+	for (int i = 0; i < n; i++)
+	{
+		handles[i] = io_uring_cqe_get_data(cqes[i]);
+		results[i] = cqes[i]->res;
+		io_uring_cqe_seen(&context->io_uring_ring, cqes[i]);
+	}
+	while (n > 0)
+	{
+		int			i = AioChance(n--);
+
+		callback.arg = handles[i];
+		pgaio_io_process_completion(handles[i], results[i]);
+		callback.arg = NULL;
+		handles[i] = handles[n];
+		results[i] = results[n];
+	}
+	END_CRIT_SECTION();
+	error_context_stack = callback.previous;
+}
+#else
+#define drain_locked(context) pgaio_uring_drain_locked(context)
+#endif
+
 /*
  * Process the completions that are in this backend's ring already.  Does not
  * block for I/O; may wait for another process that is emptying the ring.
@@ -220,8 +271,11 @@ AioUringReap(void)
 	if (io_uring_cq_ready(&context->io_uring_ring) == 0)
 		return;
 
+	if (AioOverlook())
+		return;
+
 	LWLockAcquire(&context->completion_lock, LW_EXCLUSIVE);
-	pgaio_uring_drain_locked(context);
+	drain_locked(context);
 	LWLockRelease(&context->completion_lock);
 }
 
@@ -267,7 +321,7 @@ AioUringWaitAny(PgAioHandle *ioh, uint64 generation)
 				elog(PANIC, "waiting for io_uring completions failed: %m");
 			}
 		}
-		pgaio_uring_drain_locked(context);
+		drain_locked(context);
 	}
 
 	LWLockRelease(&context->completion_lock);

@@ -78,11 +78,12 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'aio.wal_syncs': rng.choice([1, 1, 4]),
         'aio.bulk_flush_after': rng.choice([0, 128]),
     }
-    rows, suspend = rng.choice([0, 0, 3, 100, 1000]), rng.random() < 0.4
+    rows, suspend, delay = rng.choice([0, 0, 3, 100, 1000]), rng.random() < 0.4, rng.choice([0, 0, 1, 5, 50])
     if our_server:
         settings.update(ours)
         if developer:
-            settings.update({'aio.debug_rows_before_batch': rows, 'aio.debug_suspend': suspend})
+            settings.update({'aio.debug_rows_before_batch': rows, 'aio.debug_suspend': suspend,
+                             'aio.debug_delay_completions': delay})
     return settings
 
 

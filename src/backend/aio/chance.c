@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * chance.c
+ *	  Developer options: what may happen in any order is left to chance, or to
+ *	  a seed.
+ *
+ * Who is resumed first, and when a completion is noticed, depends on disks and
+ * on other processes; so it may not matter.  Here it is made to differ from one
+ * run to the next, or to be the same again.
+ *
+ * Errors:    none are raised.
+ * Tests:     src/test/aio/core, src/test/aio/t/034_delayed.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#ifdef USE_ASSERT_CHECKING
+
+#include "common/pg_prng.h"
+#include "internal.h"
+
+/* aio.debug_suspend, aio.debug_seed, aio.debug_delay_completions */
+bool		aio_debug_suspend = false;
+int			aio_debug_seed = 0;
+int			aio_debug_delay_completions = 0;
+
+static pg_prng_state seeded;
+
+/* aio.debug_seed is being set: the order begins anew. */
+void
+AioAssignDebugSeed(int newval, void *extra)
+{
+	pg_prng_seed(&seeded, newval);
+}
+
+/* A number from 0 to 'n' - 1. */
+int
+AioChance(int n)
+{
+	return (int) pg_prng_uint64_range(aio_debug_seed == 0 ?
+									  &pg_global_prng_state : &seeded,
+									  0, n - 1);
+}
+
+/*
+ * With aio.debug_delay_completions: is something that is complete to be
+ * overlooked, this time?  Nothing is for ever.
+ */
+bool
+AioOverlook(void)
+{
+	return unlikely(aio_debug_delay_completions > 0) &&
+		AioChance(aio_debug_delay_completions + 1) > 0;
+}
+
+#endif							/* USE_ASSERT_CHECKING */
