@@ -273,22 +273,39 @@ class Parameters:
         return [f'{what}: {one}' for one in wrong]
 
 
+# what a server may be started with, at the limits; and what it may not, or what may be too much
+STARTS = {
+    'io_max_concurrency': [-1, 1, 2, 3, 64], 'io_workers': [1, 2, 32], 'io_method': ['auto', 'worker', 'io_uring',
+                                                                                     'libaio', 'sync'],
+    'aio.write_buffers': [-1, 0, 1, 2, 15, 16, 17, 1000, '8kB', '8MB'], 'aio.write_behind': [0, 1, 255, 256],
+    'shared_buffers': ['128kB', '1MB', '64MB'], 'wal_buffers': [-1, 4, 8, '1MB'], 'aio.wal_write_ahead': [0, 8, 16,
+                                                                                                          16384],
+    'aio.max_tasks': [1, 2, 1024], 'max_connections': [4, 10, 30], 'debug_io_direct': ['', 'data', 'wal,data',
+                                                                                       'wal_init'],
+    'aio.extend_ahead': [0, 1, 2, 131072], 'aio.wal_syncs': [1, 2, 8], 'aio.bulk_flush_after': [0, 1, 131072],
+    'effective_io_concurrency': [0, 1, 1000], 'io_combine_limit': [1, 128], 'io_max_combine_limit': [1, 128],
+    'wal_level': ['minimal', 'logical'],
+}
+DOUBTFUL = {
+    'io_max_concurrency': [-2, 0, 1023, 1024, 1025], 'io_workers': [0, 33], 'io_method': ['none', '', 'AUTO'],
+    'aio.write_buffers': [-2, '1kB', '1GB', '8TB', 2 ** 30 - 1, 2 ** 30, 2 ** 27, '9999999TB'],
+    'aio.write_behind': [-1, 257],
+    'aio.wal_write_ahead': [-1, 16385, '1GB'], 'wal_buffers': [0, -2, 2 ** 18], 'aio.max_tasks': [0, 1025],
+    'max_connections': [1, 0],
+    'debug_io_direct': ['x', 'data wal', ','], 'aio.extend_ahead': [-1, 131073, '1.5'], 'aio.wal_syncs': [0, 9, 'x'],
+    'aio.nothing': [1], 'aio.effective_io_method': ['sync'],
+}
+
+
 def starts(rng, server):
     """Start a server with settings that only a start can change, at their limits; yields what is wrong."""
     settings = {**FIXED, 'log_min_messages': 'warning'}
-    for name, values in {
-            'io_max_concurrency': [-1, 0, 1, 2, 64, 1023, 1024, 1025],
-            'io_workers': [0, 1, 32, 33], 'io_method': ['auto', 'worker', 'io_uring', 'libaio', 'sync', 'none', ''],
-            'aio.write_buffers': [-2, -1, 0, 1, 2, 15, 16, 17, 1000, '1kB', '8MB', '8MB ', '1GB', 2 ** 30 - 1, 2 ** 30,
-                                  '8TB'],
-            'shared_buffers': ['128kB', '1MB', '64MB'], 'aio.write_behind': [0, 1, 255, 256, 257],
-            'aio.wal_write_ahead': [0, 1, 16384, 16385], 'wal_buffers': [-1, 4, 8, '1MB'], 'aio.max_tasks': [0, 1,
-                                                                                                             1024,
-                                                                                                             1025],
-            'max_connections': [2, 10, 40], 'debug_io_direct': ['', 'data', 'wal,data', 'x'],
-            'aio.extend_ahead': [0, 1, 131072, 131073], 'aio.wal_syncs': [0, 1, 64, 65, 8]}.items():
-        if rng.random() < 0.4:
+    for name, values in STARTS.items():
+        if rng.random() < 0.5:
             settings[name] = rng.choice(values)
+    if rng.random() < 0.4:
+        name = rng.choice(list(DOUBTFUL))
+        settings[name] = rng.choice(DOUBTFUL[name])
     what = ' '.join(f'{name}={value}' for name, value in settings.items() if FIXED.get(name) != value)
     server.stop()
     before = server.log_size()
