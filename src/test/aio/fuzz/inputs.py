@@ -3,6 +3,7 @@
 Good input comes from a server, in the format that is asked for, so that nothing here has to know how types are written.
 What is done to it depends on the random numbers alone.
 """
+import re
 import struct
 
 from wire import message
@@ -46,15 +47,32 @@ def field(rng):
 # Text and csv
 
 
+def fields_of(line, delimiter):
+    """Those of a line that is good, or not: delimiters within quotes do not count."""
+    pattern = rb'"(?:[^"]|"")*"|[^' + re.escape(delimiter) + rb']+'
+    found, place = [], 0
+    while True:
+        match = re.compile(pattern).match(line, place)
+        end = match.end() if match else place
+        found.append(line[place:end])
+        if line[end:end + 1] != delimiter:
+            found[-1] += line[end:]
+            return found
+        place = end + 1
+
+
 def damage_lines(rng, data, delimiter):
     lines = data.split(b'\n')
     at = rng.randrange(len(lines))
-    fields = lines[at].split(delimiter)
+    fields = fields_of(lines[at], delimiter)
     where = rng.randrange(len(fields))
     # mostly what can be parsed, but not inserted
-    what = rng.choice([0, 0, 0, 5, 6, 7, 8, 8, 8, 8, 9, 10, 11])
+    what = rng.choice([0, 0, 0, 1, 1, 1, 1, 5, 6, 7, 8, 8, 8, 9, 10, 11])
     if what == 0:
         fields[where] = field(rng)
+    elif what == 1:
+        others = fields_of(lines[rng.randrange(len(lines))], delimiter)
+        fields[where] = others[min(where, len(others) - 1)]
     elif what == 5:
         del fields[where]
     elif what == 6:
@@ -63,7 +81,7 @@ def damage_lines(rng, data, delimiter):
         fields[where] = b'"' + fields[where] + b'"'
     elif what == 8:
         # a key that is there already
-        fields = lines[rng.randrange(len(lines))].split(delimiter)
+        fields = fields_of(lines[rng.randrange(len(lines))], delimiter)
     elif what == 9:
         fields[-1] += rng.choice([b'\r', b'\r\n', b'\n', b'\n\n', b'\n\\.', b'\\'])
     elif what == 10:
@@ -113,7 +131,7 @@ def damage_tuples(rng, data):
     at = rng.randrange(len(records))
     fields = records[at]
     where = rng.randrange(len(fields)) if fields else 0
-    what = rng.choice([*range(14), 10, 10, 10])
+    what = rng.choice([*range(14), *[10] * 6, *[14] * 12])
     encoded = [record(one) for one in records]
     if what < 4 and fields:
         fields[where] = rng.choice([None, b'', field(rng), bytes(4), bytes(16),
@@ -139,6 +157,11 @@ def damage_tuples(rng, data):
         encoded[at] = encoded[at][:skipped] + struct.pack('!i', rng.choice(LENGTHS)) + encoded[at][skipped + 4:]
     elif what == 10:
         encoded[at] = rng.choice(encoded)
+    elif what == 14 and fields:
+        # it fits, but somebody else has it, perhaps
+        others = rng.choice(records)
+        fields[where] = others[min(where, len(others) - 1)] if others else None
+        encoded[at] = record(fields)
     elif what == 11:
         head = rng.choice([b'', SIGNATURE, SIGNATURE[:-1], bytes(11) + bytes(8), SIGNATURE + struct.pack('!Ii',
                                                                                                          1 << 16, 0),
@@ -223,7 +246,7 @@ def intruder(rng):
 def protocol(rng, data):
     """The messages of a client that sends this input in response to COPY FROM STDIN; perhaps not as it should."""
     messages = pieces(rng, data)
-    for _ in range(rng.choice([0, 0, 0, 0, 0, 0, 0, 1, 1, 3])):
+    for _ in range(rng.choice([0] * 14 + [1, 1, 3])):
         messages.insert(rng.randrange(len(messages) + 1), intruder(rng))
     if rng.random() < 0.05:
         # the client is cut off
