@@ -68,6 +68,10 @@ class Server(Cluster):
         if first:
             for statement in self.sql:
                 self.query(statement)
+            for name, rows in (('one', 1), ('ten', 10), ('thousand', 1000)):
+                self.query(f"CREATE SERVER {name} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '{self.socket_dir}', "
+                           f"port '{self.port}', dbname 'postgres', async_capable 'true', batch_size '{rows}')")
+                self.query(f"CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'postgres')")
         self.seen = self.log_size()
 
     def complaints(self):
@@ -87,8 +91,8 @@ class Server(Cluster):
 
     def gone(self, pid):
         """Wait until a session has ended, as its transaction must have."""
-        wait_until(lambda: not self.query(f'SELECT 1 FROM pg_stat_activity WHERE pid = {pid}'), 'the end of a session',
-                   LIMIT)
+        still = f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} OR application_name = 'postgres_fdw'"
+        wait_until(lambda: not self.query(still), 'the end of a session', LIMIT)
 
     def talk(self, data, options='', hang_up=False):
         """Say this in a new session, then nothing more; returns what is answered, [(kind, content)].

@@ -66,7 +66,8 @@ def index(rng, partitioned):
 
 def table(rng):
     """Statements that make a table t in the schema that is current, and conditions that its indexes know."""
-    partitioned = rng.random() < 0.25
+    partitioned = rng.random() < 0.35
+    foreign = partitioned and rng.random() < 0.4
     kind = rng.choice(['', '', '', 'UNLOGGED ']) if not partitioned else ''
     columns = []
     for name, type_, _ in COLUMNS:
@@ -90,9 +91,19 @@ def table(rng):
             ends = ['MINVALUE', *(n * 700 for n in range(1, parts)), rng.choice(['MAXVALUE', '20000'])]
             statements += [f'CREATE TABLE t_{n} PARTITION OF t FOR VALUES FROM ({first}) TO ({last})'
                            for n, (first, last) in enumerate(zip(ends, ends[1:]))]
+        if foreign:
+            # the last one is in a table of a server, which is this one
+            made = statements.pop()
+            statements += [f'CREATE TABLE remote ({", ".join(columns)}, CHECK (s > -699))',
+                           'CREATE INDEX ON remote (u)',
+                           rng.choice(['CREATE UNIQUE INDEX ON remote (id)', 'CREATE INDEX ON remote USING hash (k)']),
+                           f"{made.replace('TABLE', 'FOREIGN TABLE')} SERVER {rng.choice(['one', 'ten', 'thousand'])} "
+                           "OPTIONS (schema_name 'fuzzed', table_name 'remote')"]
     probes = ['true']
     for _ in range(rng.choice([1, 3, 5, 8])):
         statement, probe = index(rng, partitioned)
+        if foreign and 'UNIQUE' in statement:
+            continue
         statements.append(statement)
         if probe:
             probes.append(probe)
@@ -102,6 +113,8 @@ def table(rng):
     if not partitioned:
         constraints += ['ADD UNIQUE (k) DEFERRABLE', 'ADD UNIQUE (k, s) DEFERRABLE INITIALLY DEFERRED',
                         'ADD EXCLUDE USING gist (k WITH =)', 'ADD EXCLUDE USING gist (r WITH &&) WHERE (s = 3)']
+    if foreign:
+        constraints = constraints[:3]
     for constraint in rng.sample(constraints, rng.choice([0, 0, 1, 2])):
         if 'parents' in constraint:
             statements.append('CREATE TABLE IF NOT EXISTS parents (s smallint PRIMARY KEY)')
@@ -123,6 +136,7 @@ def table(rng):
 COMMON = """
 CREATE EXTENSION amcheck;
 CREATE EXTENSION btree_gist;
+CREATE EXTENSION postgres_fdw;
 CREATE TABLE notes (what text, id int);
 CREATE FUNCTION alter_row() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
     IF new.k % 13 = 0 THEN RETURN NULL; END IF;
@@ -183,7 +197,9 @@ BEGIN
         END IF;
         SET LOCAL enable_seqscan = on;
     END LOOP;
-    RETURN QUERY SELECT relid || ': ' || msg FROM pg_partition_tree('t'), verify_heapam(relid) WHERE isleaf;
+    RETURN QUERY SELECT relid || ': ' || msg
+        FROM pg_partition_tree('t') JOIN pg_class c ON c.oid = relid, verify_heapam(relid)
+        WHERE isleaf AND relkind = 'r';
 END$$;
 """
 
