@@ -42,3 +42,8 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 CREATE FUNCTION execute_some(command text, row_count bigint)
 RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Is the server run by valgrind?
+CREATE FUNCTION on_valgrind()
+RETURNS bool
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

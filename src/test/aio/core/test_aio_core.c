@@ -53,6 +53,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef USE_VALGRIND
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
 #include "access/genam.h"
 #include "access/nbtree.h"
 #include "access/table.h"
@@ -87,6 +93,7 @@ PG_FUNCTION_INFO_V1(held);
 PG_FUNCTION_INFO_V1(spawn_empty);
 PG_FUNCTION_INFO_V1(overflow_in_child);
 PG_FUNCTION_INFO_V1(execute_some);
+PG_FUNCTION_INFO_V1(on_valgrind);
 
 #define FLAGS		10
 #define PINS		100
@@ -260,7 +267,11 @@ raise_error(const char *code, const Program *program)
 			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, psprintf("constraint_%d", program->number))));
 }
 
-/* Use that much stack, or all there is.  Not a tail call, thanks to sink. */
+/*
+ * Use that much stack, or all there is.  Not a tail call, thanks to sink; and
+ * not more of the stack than that for ASan's sake.
+ */
+pg_attribute_no_sanitize_address()
 static void
 recurse(long left_bytes, bool checked)
 {
@@ -697,4 +708,14 @@ execute_some(PG_FUNCTION_ARGS)
 	rows = SPI_processed;
 	SPI_finish();
 	PG_RETURN_INT64(rows);
+}
+
+/*
+ * Is this process run by valgrind, which would report what is wrong on purpose,
+ * and which needs memory, too?
+ */
+Datum
+on_valgrind(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(RUNNING_ON_VALGRIND != 0);
 }
