@@ -1,4 +1,4 @@
-"""What the programs that run tests share: meson's tests of a build, run in passes, and the tally of all that was run."""
+"""What programs that run tests share: meson's tests of a build, run in passes, and the tally of all that was run."""
 import collections
 import json
 import os
