@@ -32,6 +32,7 @@
 #include "backlog.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "utils/memdebug.h"
 #include "utils/rel.h"
 
 /* upper limit of the runs planned from one page above the leaves */
@@ -334,10 +335,14 @@ AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries, AioScope *scope)
 	task.drain = drain;
 	while (AioLeafStreamNext(drain->stream, &buffer, &task.run))
 	{
+		/* nbtree tells valgrind that nobody looks at a page without a lock */
+		VALGRIND_MAKE_MEM_DEFINED(BufferGetPage(buffer), BLCKSZ);
 		_bt_checkpage(drain->index, buffer);
 		task.buffer = buffer;
 		task.sibling = scope == NULL ? InvalidBlockNumber :
 			sibling_wanted(drain, buffer, &task.run);
+		VALGRIND_MAKE_MEM_NOACCESS(BufferGetPage(buffer), BLCKSZ);
+
 		if (task.sibling != InvalidBlockNumber)
 			AioSpawn(scope, &options, split_and_insert, &task, sizeof(task));
 		else

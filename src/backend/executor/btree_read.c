@@ -28,6 +28,7 @@
 #include "aio/future.h"
 #include "index_task.h"
 #include "storage/bufmgr.h"
+#include "utils/memdebug.h"
 #include "utils/rel.h"
 
 /* bytes below which free space is compared with the tuple at hand */
@@ -106,8 +107,13 @@ watch_closely(Relation rel, Buffer buffer, AioIndexTask *task)
 void
 AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg)
 {
-	if (unlikely(nearly_full(BufferGetPage(buffer))))
+	Page		page = BufferGetPage(buffer);
+
+	/* nbtree tells valgrind that nobody looks at a page without a lock */
+	VALGRIND_MAKE_MEM_DEFINED(page, BLCKSZ);
+	if (unlikely(nearly_full(page)))
 		watch_closely(rel, buffer, arg);
+	VALGRIND_MAKE_MEM_NOACCESS(page, BLCKSZ);
 }
 
 /*
