@@ -58,14 +58,21 @@ class Server(Cluster):
         copy(template, data)
         super().__init__(install, data, directory / f'{name}.log')
         self.cores = True
-        self.sql = sql              # what each new one is told first
+        self.sql = sql              # what it is told first
+        self.made_ready = False
 
     def begin(self, settings):
         """Start it for the first time, or with other settings."""
-        first = not self.settings
         self.stop()
-        self.start(settings)
-        if first:
+        try:
+            self.start(settings)
+        except pglib.PgError:
+            if settings['io_method'] != 'io_uring':
+                raise
+            print('there is no memory left for io_uring now: io_method = worker', flush=True)
+            self.start({**settings, 'io_method': 'worker'})
+        if not self.made_ready:
+            self.made_ready = True
             for statement in self.sql:
                 self.query(statement)
             for name, rows in (('one', 1), ('ten', 10), ('thousand', 1000)):
