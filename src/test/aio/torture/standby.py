@@ -40,9 +40,11 @@ def promote(rounds, plan, load, result):
         base_backup(primary, standby)
         follow(standby, primary, plan)
         load.wait_for(plan.statements)
-        program(standby, 'pg_ctl', '-s', '-w', 'promote')
+        program(standby, 'pg_ctl', '-s', '-W', 'promote')
         load.wait_for(load.count + 30)
+        # a standby that is slow does not notice that before it has nothing to replay
         load.stop()
+        end_recovery(standby)
         place = switch_point(standby)
         memory = rounds.memory.fork()
         rounds.memory.settle_history()
@@ -73,7 +75,8 @@ def rewind(rounds, plan, primary, standby, result):
     wait_until(lambda: primary.query(f"SELECT pg_last_wal_replay_lsn() >= '{place}'")[0][0],
                'the old primary catches up with the new one')
     standby.stop()
-    program(primary, 'pg_ctl', '-s', '-w', 'promote')
+    program(primary, 'pg_ctl', '-s', '-W', 'promote')
+    end_recovery(primary)
 
 
 def back_up(rounds, plan, load, result):
@@ -123,6 +126,10 @@ def follow(standby, primary, plan):
 
 def program(cluster, name, *arguments):
     pglib.run_as_account([cluster.install.program(name), '-D', cluster.data, *arguments])
+
+
+def end_recovery(standby):
+    wait_until(lambda: not standby.query('SELECT pg_is_in_recovery()')[0][0], 'promotion')
 
 
 def switch_point(standby):
