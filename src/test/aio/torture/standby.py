@@ -110,6 +110,7 @@ def base_backup(primary, copy):
         if not bad or bad & primary.files():
             raise
         # of files that belong to nobody, which power losses may have torn
+        pglib.remove(copy.data)
         pglib.run_as_account([*command, '--no-verify-checksums'], env=primary.connection())
 
 
