@@ -830,6 +830,7 @@ add_tuple(AioIndexBacklog *backlog, AioStatementBacklog *statement,
 		if (!statement->keys)
 			statement->base_line = line - Min(line, PG_INT32_MAX);
 		statement->keys = true;
+		row->duplicate = false;
 		row->number = statement->rows;
 		row->line = line - statement->base_line;
 	}
