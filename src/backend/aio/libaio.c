@@ -42,6 +42,7 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/waiteventset.h"
+#include "utils/memdebug.h"
 #include "utils/wait_event.h"
 
 #ifdef __linux__
@@ -248,6 +249,18 @@ submit(PgAioHandle *ioh)
 void
 AioWorkerPerform(PgAioHandle *ioh)
 {
+#ifdef USE_VALGRIND
+	/* upstream has declared undefined what it thinks will be read */
+	if (ioh->op == PGAIO_OP_WRITEV)
+	{
+		struct iovec *iov;
+		uint16		niovecs = pgaio_io_get_iovec_length(ioh, &iov);
+
+		for (int i = 0; i < niovecs; i++)
+			VALGRIND_MAKE_MEM_DEFINED(iov[i].iov_base, iov[i].iov_len);
+	}
+#endif
+
 	/* what is complete should not have to wait for this one */
 	if (!AioOverlook())
 		reap(0);
