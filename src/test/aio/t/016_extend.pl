@@ -136,8 +136,14 @@ foreach my $method (sort keys %methods)
 		$session->query_safe('BEGIN; ' . sprintf($create, 'cut') . '; INSERT INTO cut ' . rows(20000) . '; TRUNCATE cut; INSERT INTO cut ' . rows(1000) . '; COMMIT');
 		check('cut', 1000, "$method, truncated in its transaction");
 		$session->query_safe('INSERT INTO cut ' . rows(20000) . '; DELETE FROM cut WHERE i > 100');
-		$other->query_safe('VACUUM cut');
-		cmp_ok($other->query_safe("SELECT pg_relation_size('cut') / 8192"), '<', 1000, "$method: VACUUM has truncated the table");
+		# it stops half way if anybody wants the table meanwhile, as who gives space back
+		foreach (1 .. 10)
+		{
+			$other->query_safe('VACUUM cut');
+			$blocks = $other->query_safe("SELECT pg_relation_size('cut') / 8192");
+			last if $blocks < 1000;
+		}
+		cmp_ok($blocks, '<', 1000, "$method: VACUUM has truncated the table");
 		$session->query_safe('INSERT INTO cut ' . rows(20000));
 		cmp_ok(slack(path('cut')), '>=', -8192, "$method: the table has no holes");
 		check('cut', 20200, "$method, truncated by VACUUM");
