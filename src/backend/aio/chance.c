@@ -6,7 +6,7 @@
  *
  * Who is resumed first, and when a completion is noticed, depends on disks and
  * on other processes; so it may not matter.  Here it is made to differ from one
- * run to the next, or to be the same again.
+ * run to the next, or, as far as disks are, to be the same again.
  *
  * Errors:    none are raised.
  * Tests:     src/test/aio/core, src/test/aio/t/034_delayed.pl.

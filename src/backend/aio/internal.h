@@ -184,10 +184,10 @@ extern bool AioQuiet(AioTask *task);
 
 /* rules.c */
 #ifdef USE_ASSERT_CHECKING
-extern void AioAssertTaskRuns(AioTask *task);
+extern void AioAssertTaskRuns(AioTask *task, bool begins);
 extern void AioAssertTaskStops(AioTask *task);
 #else
-#define AioAssertTaskRuns(task)	((void) 0)
+#define AioAssertTaskRuns(task, begins)	((void) 0)
 #define AioAssertTaskStops(task)	((void) 0)
 #endif
 

@@ -53,7 +53,11 @@ AioExitWithoutPostmaster(void)
 	if (can_end_in_order())
 		proc_exit(1);
 
-	/* others may be doing the same, and all of them have to finish it */
+	/*
+	 * Others may be doing the same, and all of them have to finish it.  Who
+	 * has been killed is still listed; its number could belong to somebody
+	 * else by now, as with any signal that PostgreSQL sends by it.
+	 */
 	pqsignal(SIGQUIT, SIG_IGN);
 	SetQuitSignalReason(PMQUIT_FOR_CRASH);
 	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)

@@ -27,25 +27,23 @@
 #include "utils/snapmgr.h"
 
 /*
- * AioTaskLimit() reckons with two pins a task; those who descend in a GIN index
- * have one for each level
+ * AioTaskLimit() reckons with two pins a task; those who descend in a GIN or
+ * GiST index have one for each level
  */
-#define TASK_PINS_MAX	8
+#define TASK_PINS_MAX	64
 
 /*
  * Is I/O staged that somebody else may wait for?
  *
  * Upstream may block within a batch of its own, by rules of its own; no write
- * of ours is in one.  Methods other than io_uring take a lock in order to
- * submit, in a critical section.
+ * of ours is in one.  In a critical section it may be about to submit.
  */
 static bool
 may_be_waited_for(void)
 {
 	PgAioBackend *me = pgaio_my_backend;
 
-	if (me == NULL || me->num_staged_ios == 0 ||
-		(io_method != IOMETHOD_IO_URING && CritSectionCount > 0))
+	if (me == NULL || me->num_staged_ios == 0 || CritSectionCount > 0)
 		return false;
 	if (aio_batch_open || !me->in_batchmode)
 		return true;
@@ -76,26 +74,25 @@ AioAssertMaySleep(void)
 	AioAssertMayBlock();
 
 #ifdef IOMETHOD_IO_URING_ENABLED
-	/* all who wait for an I/O in that ring would wait for us */
-	Assert(!AioUringCompletionLockHeld());
+
+	/*
+	 * All who wait for an I/O in that ring would wait for us.  A message to
+	 * the client about an I/O that is being completed, if debugging is on,
+	 * makes them; that is upstream's.
+	 */
+	Assert(CritSectionCount > 0 || !AioUringCompletionLockHeld());
 #endif
 	if (lock == NULL)
 		return;
 
-	/*
-	 * In the lock manager's queue.  Only for these two are there rules of how
-	 * they go together with LWLocks.
-	 */
-	Assert(AioHeldLWLocks() == 0 ||
-		   lock->tag.locktag_type == LOCKTAG_RELATION_EXTEND ||
-		   lock->tag.locktag_type == LOCKTAG_PAGE);
+	/* in the lock manager's queue */
 	if (aio_current_task != NULL &&
 		(lock->tag.locktag_type == LOCKTAG_TRANSACTION ||
 		 lock->tag.locktag_type == LOCKTAG_SPECULATIVE_TOKEN))
 		Assert(AioQuiet(aio_current_task));
 }
 
-/* What must be at the end of a piece of a task's run as it was before it. */
+/* What a task may not change while it runs, nor others while it does not. */
 static void
 note(AioHeld *held)
 {
@@ -109,11 +106,31 @@ note(AioHeld *held)
 	held->snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
 }
 
-/* A task begins, or goes on. */
-void
-AioAssertTaskRuns(AioTask *task)
+/* The same, but for pins? */
+static void
+compare(const AioHeld *before, const AioHeld *now)
 {
-	note(&task->held);
+	Assert(now->lwlocks == before->lwlocks);
+	Assert(now->sibling_locks == before->sibling_locks);
+	Assert(now->crit_sections == before->crit_sections);
+	Assert(now->holdoff == before->holdoff);
+	Assert(now->cancel_holdoff == before->cancel_holdoff);
+	Assert(now->nest_level == before->nest_level);
+	Assert(now->snapshot == before->snapshot);
+}
+
+/* A task begins, or goes on: what is not exchanged must be as it was. */
+void
+AioAssertTaskRuns(AioTask *task, bool begins)
+{
+	AioHeld		now;
+
+	note(&now);
+	if (begins)
+		task->pins = 0;
+	else
+		compare(&task->held, &now);
+	task->held = now;
 }
 
 /*
@@ -131,13 +148,7 @@ AioAssertTaskStops(AioTask *task)
 	note(&now);
 	task->pins += now.pins - task->held.pins;
 	Assert(task->pins >= -1 && task->pins <= TASK_PINS_MAX);
-	Assert(now.lwlocks == task->held.lwlocks);
-	Assert(now.sibling_locks == task->held.sibling_locks);
-	Assert(now.crit_sections == task->held.crit_sections);
-	Assert(now.holdoff == task->held.holdoff);
-	Assert(now.cancel_holdoff == task->held.cancel_holdoff);
-	Assert(now.nest_level == task->held.nest_level);
-	Assert(now.snapshot == task->held.snapshot);
+	compare(&task->held, &now);
 	Assert(pgaio_my_backend->handed_out_io == NULL);
 }
 

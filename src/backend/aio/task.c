@@ -235,7 +235,7 @@ AioTaskSuspend(AioFuture *future)
 
 	Assert(aio_current_task == task);
 	Assert(task->state == AIO_TASK_RUNNING);
-	AioAssertTaskRuns(task);
+	AioAssertTaskRuns(task, false);
 }
 
 /* Decide that a suspended task never runs again. */
@@ -253,10 +253,7 @@ run_body(void *arg)
 {
 	AioTask    *task = arg;
 
-#ifdef USE_ASSERT_CHECKING
-	task->pins = 0;
-#endif
-	AioAssertTaskRuns(task);
+	AioAssertTaskRuns(task, true);
 	task->body(task->arg);
 	AioAssertTaskStops(task);
 	set_state(task, AIO_TASK_RUNNING, AIO_TASK_IDLE);

@@ -113,7 +113,7 @@ AioWalFile(XLogSegNo segno, TimeLineID tli, bool create)
 		close_file(file);
 
 	file->fd = create ? XLogFileInit(segno, tli) :
-		AioWalOpenSegment(segno, tli, wal_sync_method);
+		AioWalOpenSegment(segno, tli, wal_sync_method, true);
 	if (file->fd < 0)
 		return -1;
 	ReserveExternalFD();
@@ -284,7 +284,8 @@ wal_reopen(PgAioHandle *ioh)
 	XLogSegNo	segno = target_segment(pgaio_io_get_target_data(ioh), &target);
 
 	close_worker_file();
-	worker_fd = AioWalOpenSegment(segno, target->tli, target->sync_method);
+	worker_fd = AioWalOpenSegment(segno, target->tli, target->sync_method,
+								  true);
 	if (worker_fd < 0)
 	{
 		char		name[MAXFNAMELEN];
@@ -328,7 +329,8 @@ write_rest(PgAioHandle *ioh, Size done)
 	uint32		offset = ioh->op_data.write.offset;
 	const WalTarget *target;
 	XLogSegNo	segno = target_segment(pgaio_io_get_target_data(ioh), &target);
-	int			fd = AioWalOpenSegment(segno, target->tli, target->sync_method);
+	int			fd = AioWalOpenSegment(segno, target->tli, target->sync_method,
+									   false);
 
 	if (fd < 0)
 		panic_write(segno, target->tli, offset + done, iov->iov_len - done, errno);
@@ -350,10 +352,22 @@ wal_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	if (ioh == worker_write)
 		close_worker_file();
 
+	/* whose sync may have failed must not be told that the next one did not */
+	if (result < 0 && result != -EINTR && result != -EAGAIN &&
+		result != -ECANCELED && result != -ENOENT)
+	{
+		const WalTarget *target;
+		XLogSegNo	segno = target_segment(pgaio_io_get_target_data(ioh), &target);
+
+		if (AioWalMethodSyncsWrites(target->sync_method))
+			panic_write(segno, target->tli, ioh->op_data.write.offset,
+						iov->iov_len, -result);
+	}
+
 	/*
 	 * Cut short, not begun, or failed: either it can be written now or we
 	 * learn why not.  (Some file systems call it EIO if an asynchronous write
-	 * is cut short.)  Nothing of it has been synced yet.
+	 * is cut short.)
 	 */
 	if (result < 0 || (Size) result < iov->iov_len)
 		write_rest(ioh, Max(result, 0));

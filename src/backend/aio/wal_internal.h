@@ -21,7 +21,8 @@ extern XLogRecPtr AioWalInserted(void);
 extern XLogRecPtr AioWalWaitForInsertions(XLogRecPtr upto);
 extern char *AioWalBuffers(XLogRecPtr page, XLogRecPtr end, Size *nbytes);
 extern int	AioWalBufferPages(void);
-extern int	AioWalOpenSegment(XLogSegNo segno, TimeLineID tli, int sync_method);
+extern int	AioWalOpenSegment(XLogSegNo segno, TimeLineID tli, int sync_method,
+							  bool may_wait);
 extern void AioWalCreateSegment(XLogSegNo segno, TimeLineID tli);
 extern void AioWalSegmentFinished(XLogSegNo segno, TimeLineID tli);
 extern TimeLineID AioWalTimeLine(void);

@@ -229,6 +229,11 @@ AioFinishWritesToSleep(void)
 
 	if (waiting)
 		return;
+#ifdef IOMETHOD_IO_URING_ENABLED
+	/* a message about a completion, to a client that is not fast enough */
+	if (AioUringCompletionLockHeld())
+		return;
+#endif
 	AioFinishWrites();
 	if (prepared || nsleeps != aio_nsleeps)
 		SetLatch(MyLatch);

@@ -337,7 +337,6 @@ AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe)
 							ioh->op_data.write.offset, range->iov_len);
 }
 
-#ifdef USE_ASSERT_CHECKING
 /* Does this process keep others from taking completions off a ring? */
 bool
 AioUringCompletionLockHeld(void)
@@ -346,6 +345,5 @@ AioUringCompletionLockHeld(void)
 		LWLockAnyHeldByMe(&pgaio_uring_contexts[0].completion_lock,
 						  pgaio_uring_procs(), sizeof(PgAioUringContext));
 }
-#endif
 
 #endif							/* IOMETHOD_IO_URING_ENABLED */

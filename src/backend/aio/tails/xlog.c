@@ -99,15 +99,18 @@ AioWalBufferPages(void)
 
 /*
  * Open a segment as a wal_sync_method wants it; -1 and errno if that fails.
+ * If there are too many open files, others may be closed for it, and that may
+ * wait for I/O: not while I/O is completed.
  */
 int
-AioWalOpenSegment(XLogSegNo segno, TimeLineID tli, int sync_method)
+AioWalOpenSegment(XLogSegNo segno, TimeLineID tli, int sync_method,
+				  bool may_wait)
 {
 	char		path[MAXPGPATH];
+	int			flags = O_RDWR | PG_BINARY | O_CLOEXEC | get_sync_bit(sync_method);
 
 	XLogFilePath(path, tli, segno, wal_segment_size);
-	return BasicOpenFile(path, O_RDWR | PG_BINARY | O_CLOEXEC |
-						 get_sync_bit(sync_method));
+	return may_wait ? BasicOpenFile(path, flags) : open(path, flags);
 }
 
 /*
