@@ -8,7 +8,7 @@
  * else is in the way.  That a rule is broken shows at once, in every run that
  * comes by.
  *
- * Checks INVARIANT-01, 02, 04, 06 to 08, 21, 26 and 42.
+ * Checks INVARIANT-01, 02, 04, 06 to 08, 21 and 42.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -72,16 +72,6 @@ AioAssertMaySleep(void)
 	LOCK	   *lock = MyProc != NULL ? MyProc->waitLock : NULL;
 
 	AioAssertMayBlock();
-
-#ifdef IOMETHOD_IO_URING_ENABLED
-
-	/*
-	 * All who wait for an I/O in that ring would wait for us.  A message to
-	 * the client about an I/O that is being completed, if debugging is on,
-	 * makes them; that is upstream's.
-	 */
-	Assert(CritSectionCount > 0 || !AioUringCompletionLockHeld());
-#endif
 	if (lock == NULL)
 		return;
 
