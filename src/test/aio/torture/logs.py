@@ -6,7 +6,9 @@ import re
 
 LINE = re.compile(r'\d{4}-\S+ \S+ \S+ \[\d+\] ([^|]*)\|(\w{5})\|(\w+):  (.*)')
 # what goes on in the kernel and in the disk
-DISK = re.compile(r'Input/output error|No space left on device|read only \d+ of \d+ bytes|wrote only \d+ of \d+ bytes')
+DISK = re.compile(r'Input/output error|No space left on device|read (?:only )?\d+ of \d+|wrote only \d+ of \d+ bytes|'
+                  # recovery cannot read it, or gets less than it has asked for
+                  r'could not locate a valid checkpoint record')
 HARMLESS = re.compile(
     r'could not (receive data from|send data to|accept) |terminating connection|connection to client lost|'
     r'there is no transaction in progress|cannot reindex |skipping |canceling |'
