@@ -106,7 +106,11 @@ class Connection:
             head = self.stream.read(5)
             if len(head) < 5:
                 self._lose('closed by the server')
-            return head[:1], self.stream.read(struct.unpack('!I', head[1:])[0] - 4)
+            length = struct.unpack('!I', head[1:])[0] - 4
+            body = self.stream.read(length)
+            if len(body) < length:
+                self._lose('closed by the server, within a message')
+            return head[:1], body
         except OSError as error:
             self._lose(error)
 
