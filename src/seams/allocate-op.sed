@@ -12,7 +12,8 @@
 
 s|^\tPGAIO_OP_WRITEV,$|&\n\n\tAIO_OP_FALLOCATE,|
 s|^(#define PGAIO_OP_COUNT\t).*|\1(AIO_OP_FALLOCATE + 1)|
-/^pgaio_io_(uses_fd|get_iovec_length)\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n&|
+/^pgaio_io_uses_fd\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n&|
+/^pgaio_io_get_iovec_length\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n\1\treturn 0;\n&|
 /^pgaio_io_get_op_name\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n\1\treturn "fallocate";\n&|
 /^pgaio_io_perform_synchronously\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n\1\tresult = AioPerformFallocate(ioh);\n\1\tbreak;\n&|
 /^pg_get_aios\(/,/^}/ s|^(\t+)case PGAIO_OP_WRITEV:$|\1case AIO_OP_FALLOCATE:\n&|

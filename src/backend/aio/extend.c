@@ -173,6 +173,16 @@ AioExtendInitialize(void)
  */
 
 /*
+ * How much an operation allocates.  Its I/O vector says so, whose length is 0
+ * for all who look for memory in it.
+ */
+Size
+AioFallocateBytes(const PgAioHandle *ioh)
+{
+	return pgaio_ctl->iovecs[ioh->iovec_off].iov_len;
+}
+
+/*
  * Carry out the operation: allocate space and leave the length of the file.
  * Returns -1 and sets errno if that fails.
  */
@@ -180,12 +190,12 @@ int
 AioPerformFallocate(PgAioHandle *ioh)
 {
 #ifdef FALLOC_FL_KEEP_SIZE
-	const struct iovec *range = &pgaio_ctl->iovecs[ioh->iovec_off];
 	int			status;
 
 	do
 		status = fallocate(ioh->op_data.write.fd, FALLOC_FL_KEEP_SIZE,
-						   ioh->op_data.write.offset, range->iov_len);
+						   ioh->op_data.write.offset,
+						   AioFallocateBytes(ioh));
 	while (status != 0 && errno == EINTR);
 	return status;
 #else

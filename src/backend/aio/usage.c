@@ -21,6 +21,7 @@
  */
 #include "postgres.h"
 
+#include "aio/extend.h"
 #include "aio/pgstat_aio.h"
 #include "aio/shared_state.h"
 #include "aio/stats.h"
@@ -225,6 +226,8 @@ count_io(PgAioHandle *ioh, instr_time now)
 
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
+	if (ioh->op == AIO_OP_FALLOCATE)
+		bytes = AioFallocateBytes(ioh);
 	note->started = now;
 	note->kind = kind_of(ioh);
 	note->backend_type = MyBackendType;

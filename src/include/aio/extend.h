@@ -44,6 +44,7 @@ struct io_uring_sqe;
 extern void AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe);
 
 /* extend.c */
+extern Size AioFallocateBytes(const PgAioHandle *ioh);
 extern void AioExtendInitialize(void);
 extern void AioJoinReserve(Relation rel);
 

@@ -18,6 +18,18 @@ pgaio_io_uses_fd(int op)
 }
 
 int
+pgaio_io_get_iovec_length(int op)
+{
+	switch (op)
+	{
+		case PGAIO_OP_READV:
+			return 1;
+		case PGAIO_OP_WRITEV:
+			return 2;
+	}
+}
+
+int
 pgaio_io_get_op_name(int op)
 {
 	switch (op)

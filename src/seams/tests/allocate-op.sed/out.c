@@ -21,6 +21,20 @@ pgaio_io_uses_fd(int op)
 }
 
 int
+pgaio_io_get_iovec_length(int op)
+{
+	switch (op)
+	{
+		case PGAIO_OP_READV:
+			return 1;
+		case AIO_OP_FALLOCATE:
+			return 0;
+		case PGAIO_OP_WRITEV:
+			return 2;
+	}
+}
+
+int
 pgaio_io_get_op_name(int op)
 {
 	switch (op)
