@@ -310,6 +310,7 @@ AioUringWaitAny(PgAioHandle *ioh, uint64 generation)
 			struct io_uring_cqe *cqe;
 			int			ret;
 
+			AioAssertMayBlock();
 			pgstat_report_wait_start(WAIT_EVENT_AIO_IO_URING_EXECUTION);
 			ret = io_uring_wait_cqes(&context->io_uring_ring, &cqe, 1,
 									 NULL, NULL);
@@ -331,10 +332,8 @@ AioUringWaitAny(PgAioHandle *ioh, uint64 generation)
 void
 AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe)
 {
-	const struct iovec *range = &pgaio_ctl->iovecs[ioh->iovec_off];
-
 	io_uring_prep_fallocate(sqe, ioh->op_data.write.fd, FALLOC_FL_KEEP_SIZE,
-							ioh->op_data.write.offset, range->iov_len);
+							ioh->op_data.write.offset, AioFallocateBytes(ioh));
 }
 
 /* Does this process keep others from taking completions off a ring? */
