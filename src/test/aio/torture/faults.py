@@ -27,12 +27,17 @@ class Inflictor:
         self.rng, self.cluster, self.load, self.disk = rng, cluster, load, disk
         self.loss = None            # what a power loss has lost
         self.dark = None            # where in the log the power was lost
+        self.killed = False         # was any process?
+
+    def kill(self, pids=None):
+        self.killed = True
+        self.cluster.kill(pids)
 
     def kill_one(self, *titles):
         victims = [pid for pid, title in sorted(self.cluster.processes().items())
                    if any(word in title for word in titles)]
         if victims:
-            self.cluster.kill([self.rng.choice(victims)])
+            self.kill([self.rng.choice(victims)])
         else:
             self.kill_all()
 
@@ -40,7 +45,7 @@ class Inflictor:
     def kill_backend(self):
         pids = [client.pid for client in self.load.clients if client.pid in self.cluster.processes()]
         if pids:
-            self.cluster.kill([self.rng.choice(pids)])
+            self.kill([self.rng.choice(pids)])
         else:
             self.kill_all()
 
@@ -58,11 +63,11 @@ class Inflictor:
 
     @fault(4)
     def kill_postmaster(self):
-        self.cluster.kill([self.cluster.postmaster()])
+        self.kill([self.cluster.postmaster()])
 
     @fault(6)
     def kill_all(self):
-        self.cluster.kill()
+        self.kill()
 
     @fault(4)
     def kill_in_recovery(self):
@@ -75,6 +80,7 @@ class Inflictor:
 
     @fault(4)
     def stop_immediate(self):
+        self.killed = True      # whoever takes too long is
         self.cluster.stop('immediate')
 
     @fault(3, crash=False)
@@ -95,12 +101,12 @@ class Inflictor:
         self.loss = self.disk.lose_power(torn, keep)
         self.kill_all()
 
-    # Disks that fail for a while.  The server may survive that or not.
+    # Disks that fail for a while.  The server may survive that or not; if they are only slow it must not notice.
 
-    def disturbed(self, *rules, seconds=3):
+    def disturbed(self, *rules, fails=True, seconds=3):
         """Let clients go on under these rules, then heal the disk; perhaps pull the plug then."""
         statements = self.rng.randint(5, 60)
-        self.load.disk_fails = True
+        self.load.disk_fails = fails
         for rule in rules:
             self.disk.command(rule)
         self.load.wait_for(self.load.count + statements, limit=seconds)
@@ -131,11 +137,12 @@ class Inflictor:
     @fault(3, crash=False, disk=True)
     def stall(self):
         operation = self.rng.choice(['read', 'write', 'fsync', 'write,fsync', 'disk'])
-        self.disturbed(f'stall {operation} seconds={self.rng.choice([0.5, 2])} count=1 after={self.rng.randrange(20)}')
+        self.disturbed(f'stall {operation} seconds={self.rng.choice([0.5, 2])} count=1 after={self.rng.randrange(20)}',
+                       fails=False)
 
     @fault(2, crash=False, disk=True)
     def slow(self):
-        self.disturbed(f'delay disk latency={self.rng.choice([200, 2000])} jitter=1000')
+        self.disturbed(f'delay disk latency={self.rng.choice([200, 2000])} jitter=1000', fails=False)
 
     @fault(3, crash=False, disk=True)
     def full(self):

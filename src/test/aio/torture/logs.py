@@ -25,6 +25,8 @@ HARMLESS = re.compile(
     r'invalid page in block \d+ of relation "[^"]*_(fsm|vm)"; zeroing')
 # upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself
 TWICE = 'AbortTransaction while in ABORT state'
+# what no fault of a disk explains
+NEVER = re.compile(r'leak|stuck|still referenced|was not closed|was terminated by signal')
 STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|WAL receiver|walreceiver|'
                        # pg_basebackup fails, then
                        r'checksum verification fail|'
@@ -35,7 +37,7 @@ STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|W
 def complaints(text, killed=False, disk_fails=False, streaming=False):
     """Lines of a log that nothing explains.
 
-    `killed`: processes were; `disk_fails`: the disk has failed or is gone; `streaming`: WAL is sent or received.
+    `killed`: processes were; `disk_fails`: it has failed, or was full; `streaming`: WAL is sent or received.
     """
     panicked = False
     for line in text.splitlines():
@@ -44,7 +46,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
             trap = re.match(r'TRAP: .*PID: (\d+)', line)
             if trap and disk_fails and f'[{trap[1]}] client backend|01000|WARNING:  {TWICE}' in text:
                 panicked = True
-            elif trap or 'Sanitizer' in line or 'stack smashing' in line:
+            elif trap or re.search('Sanitizer|stack smashing|runtime error: ', line):
                 yield line
             continue
         process, code, level, message = match.groups()
@@ -55,8 +57,8 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
             continue
         if level == 'LOG':
             signal = re.search(r'was terminated by signal (\d+)', message)
-            bad = signal and not (signal[1] == '9' and killed or signal[1] == '6' and panicked) or \
-                re.search(r'could not (?!find)|leak|stuck', message)
+            bad = signal and not (signal[1] == '9' and (killed or panicked) or signal[1] == '6' and panicked) or \
+                not signal and (NEVER.search(message) or re.search(r'could not (?!find)', message))
         elif level == 'ERROR':
             bad = process not in ('client backend', 'parallel worker') and not code.startswith('57')
         elif level in ('WARNING', 'FATAL'):
@@ -64,13 +66,13 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
         else:
             bad = level == 'PANIC'
         # whoever cannot read or write gives up in many ways
-        if bad and not (disk_fails and level in ('LOG', 'FATAL', 'WARNING')):
+        if bad and not (disk_fails and level in ('LOG', 'FATAL', 'WARNING') and not NEVER.search(message)):
             yield line
 
 
 def damaged(text):
-    """The files of which a program says that their checksums are wrong."""
-    return set(re.findall(r'checksum verification failed in file ".*?(base/[0-9/]+)', text))
+    """The files of which a program says that their checksums are wrong, without numbers of segments and forks."""
+    return set(re.findall(r'checksum verification failed in file ".*?((?:base|global)/[0-9/]+)', text))
 
 
 def stopped(text):

@@ -1,10 +1,12 @@
-"""Shows that the checker finds what is wrong: data of a load is damaged in one way after the other, and checked.
+"""Shows that the checks find what is wrong: data of a load is damaged in one way after the other, and checked.
 
-Owner: prove() of its directory.  Each damage is done to a copy of the same sound data, whose check finds nothing.
+Owner: prove() of its directory.  Each damage is done to a copy of the same sound data, whose check finds nothing.  What
+a server's log says, and checksums of pages, are looked at by others than the checker, which are proved likewise.
 """
 import dataclasses
 import random
 
+import logs
 import memory as memories
 import plans
 import settings
@@ -12,9 +14,9 @@ from checker import Checker
 from clients import Load
 from cluster import copy, pglib
 from disk import unusable
+from pages import PAGE, Pages
 from rounds import Rounds
 
-PAGE = 8192
 DAMAGES = {}    # what: function
 CRASHED = 'crashed'     # what one returns that pretends a crash
 
@@ -168,6 +170,48 @@ for each in ('btree', 'hash', 'gin', 'gist', 'spgist', 'brin'):
         DAMAGES[f'entries of an index are missing ({each})'] = entries_of_index(each)
 
 
+# Which files of a server that has been shut down, by their queries; and does it matter that a byte of a page is wrong?
+WRONG_PAGES = {
+    'of a table': ("SELECT pg_relation_filepath('proof')", True),
+    'of an index': ("SELECT pg_relation_filepath('proof_gin')", True),
+    'of a shared catalog': ("SELECT pg_relation_filepath('pg_database')", True),
+    'of a catalog of another database': (
+        "SELECT format('base/%s/1255', oid) FROM pg_database WHERE datname = 'template1'", True),
+    'of a file that belongs to nobody': ("SELECT pg_relation_filepath('proof') || '999'", False),
+}
+
+# What a log says, what is known of the disk, and is that worth a complaint?  See complaints() for the former.
+SAYS = '2026-01-01 00:00:00.000 UTC [1] '
+DIES = f'{SAYS}postmaster|00000|LOG:  client backend (PID 2) was terminated by signal %d: Whatever\n'
+PANICS = f'{SAYS}walwriter|58030|PANIC:  could not write to log file "1" at offset 0, length 8192: %s\n'
+LOGS = [
+    ('a process was killed', DIES % 9, {'killed': True}, False),
+    ('a process was killed, and nobody has done it', DIES % 9, {}, True),
+    ('a process has no right to some memory', DIES % 11, {'killed': True, 'disk_fails': True}, True),
+    ('a process gives up, as its disk fails', PANICS % 'Input/output error' + DIES % 6, {'disk_fails': True}, False),
+    ('a process gives up, and its disk is fine', PANICS % 'Input/output error' + DIES % 6, {}, True),
+    ('a process gives up, and does not say why', DIES % 6, {'disk_fails': True}, True),
+    ('a pin was left', f'{SAYS}client backend|01000|WARNING:  resource was not closed: buffer 7\n', {'disk_fails': True},
+     True),
+    ('a file cannot be read', f'{SAYS}checkpointer|58030|ERROR:  could not fsync file "x": Bad address\n', {}, True),
+    ('an assertion has failed', 'TRAP: failed Assert("x"), File: "x.c", Line: 1, PID: 2\n', {'disk_fails': True}, True),
+    ('a sanitizer has found something', 'x.c:1:2: runtime error: shift exponent 32 is too large\n', {}, True),
+]
+
+
+def wrong_page(cluster, query):
+    """Change a byte of the first page of a file, or of one that is made, and look at all checksums."""
+    path, = cluster.query(query)[0]
+    pages = Pages(cluster)
+    cluster.stop()
+    path = cluster.data / path
+    content = path.read_bytes() if path.exists() else (cluster.data / 'global' / '1262').read_bytes()
+    at = PAGE - 100
+    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:])
+    pglib.give_to_account(path)
+    return list(pages.check())
+
+
 def prove(options, directory, report):
     """Whether everything was found."""
     rounds = Rounds(options, directory, report)
@@ -193,8 +237,17 @@ def prove(options, directory, report):
             complaints = check(sound, sound.memory.fork(), crashed)
             results.append(say(what, complaints, complaints))
             rounds.cluster.stop('immediate')
+        for what, (query, matters) in WRONG_PAGES.items():
+            pglib.remove(rounds.cluster.data)
+            copy(good, rounds.cluster.data)
+            rounds.cluster.start(SETTINGS)
+            complaints = wrong_page(rounds.cluster, query)
+            results.append(say(f'a checksum is wrong, {what}', bool(complaints) == matters, complaints))
     finally:
         rounds.leave()
+    for what, text, known, matters in LOGS:
+        complaints = list(logs.complaints(text, **known))
+        results.append(say(f'the log: {what}', bool(complaints) == matters, complaints))
     if unusable():
         print(f'skipped power loss: {unusable()}')
     else:

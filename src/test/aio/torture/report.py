@@ -2,6 +2,7 @@
 import collections
 
 from cluster import Cluster
+from pages import Pages
 
 
 class Report:
@@ -11,7 +12,7 @@ class Report:
         self.skipped = collections.Counter()    # why
         self.crashes = self.power_losses = self.volatile = 0
         self.fresh = self.compared = self.indexes = self.lookups = self.statements = 0
-        self.offline = 0
+        self.complete = 0
 
     def add(self, plan, result):
         self.rounds[plan.fault, plan.method] += 1
@@ -40,12 +41,13 @@ class Report:
                 ('  with them lost, pieces of files', self.volatile), ('statements', self.statements),
                 ('acknowledged rows checked', self.fresh), ('all rows compared', self.compared),
                 ('index checks', self.indexes), ('keys looked up', self.lookups),
-                ('whole clusters checked offline', self.offline),
+                ('clusters checked by pg_amcheck', self.complete),
+                ('clusters whose checksums were verified', Pages.checked),
                 ('starts and stops that needed help', Cluster.ways)):
-            print(f'{label:<34}{number:>14,}')
-        print(f'{"seconds":<34}{seconds:>14,.0f}' + (f'   {seconds / rounds:.1f} a round' if rounds else ''))
+            print(f'{label:<40}{number:>11,}')
+        print(f'{"seconds":<40}{seconds:>11,.0f}' + (f'   {seconds / rounds:.1f} a round' if rounds else ''))
         for why, number in self.skipped.items():
             print(f'skipped {number}: {why}')
         for number, what, command in self.failures:
             print(f'FAILED round {number}: {what}\n    {command}')
-        print(f'{"failures":<34}{len(self.failures):>14}', flush=True)
+        print(f'{"failures":<40}{len(self.failures):>11}', flush=True)

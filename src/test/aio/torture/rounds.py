@@ -19,6 +19,7 @@ import wal
 from checker import Checker, Result
 from clients import Load
 from cluster import WORK, Cluster, copy, make_template, pglib, wait_until
+from pages import Pages
 from memory import Memory
 from schema import Schema
 from wire import Hang, Lost, Refused
@@ -60,7 +61,8 @@ class Rounds:
         template = make_template(self.options.install, self.directory, options)
         place = pglib.make_directory(self.directory / 'epoch')
         if epoch.disk:
-            self.disk = disk.FaultDisk(self.directory / 'mount', epoch.number)
+            seed = random.Random(f'{self.options.seed} disk {epoch.number}').randrange(1 << 31)
+            self.disk = disk.FaultDisk(self.directory / 'mount', seed)
             self.disk.mount()
             data = self.directory / 'mount' / 'data'
         else:
@@ -103,8 +105,9 @@ class Rounds:
         try:
             if special:
                 crash, emptied, dark = False, standby.run(self, plan, load, result), None
+                killed = False
             else:
-                crash, dark = self.work_and_fail(plan, load, rng)
+                crash, killed, dark = self.work_and_fail(plan, load, rng)
                 emptied = crash
         finally:
             load.stop()
@@ -120,13 +123,15 @@ class Rounds:
         if load.lost - load.terminated and not crashed and not logs.stopped(said):
             load.complain(f'connections of clients {sorted(load.lost - load.terminated)} were lost')
         result.complaints += load.complaints
-        result.complaints += logs.complaints(said, crash, load.disk_fails, special)
+        result.complaints += logs.complaints(said, killed, load.disk_fails, special)
         self.check(plan, result, crashed or emptied, plan.last)
         result.complaints += wal.holes(self.cluster.data, plan.epoch.segment << 20)
         self.end(plan, result)
 
     def work_and_fail(self, plan, load, rng):
-        """Returns whether the server must have crashed, and the part of the log that was written without power."""
+        """Returns whether the server must have crashed, whether processes were killed, and the part of the log that was
+        written without power.
+        """
         _, crash, _ = faults.FAULTS[plan.fault]
         log = self.cluster.log_size()
         inflictor = faults.Inflictor(rng, self.cluster, load, self.disk)
@@ -148,7 +153,7 @@ class Rounds:
             self.disk.unmount()
             self.disk.mount()
         self.recover(crash, log)
-        return crash, dark
+        return crash, inflictor.killed, dark
 
     def recover(self, crash, log):
         """Wait until the server serves again, or start it.  It has written to the log from there on."""
@@ -168,14 +173,17 @@ class Rounds:
         """Stop the server; after the last round of an epoch check all of it, also what torture does not know."""
         if plan.last:
             result.complaints += check_all(self.cluster)
-            self.report.offline += 1
+            self.report.complete += 1
             return
+        pages = Pages(self.cluster)
         unlogged = [name for name, in self.cluster.query(
             "SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r'")]
         self.cluster.stop(plan.ending)
         if plan.ending == 'immediate':
             for name in unlogged:
                 self.memory.clear(name)
+        else:
+            result.complaints += pages.check()
 
     # What is left of a failure
 
@@ -207,14 +215,6 @@ def check_all(cluster):
         cluster.run_client('pg_amcheck', '--jobs=2', '--heapallindexed', '--rootdescend', '--checkunique', 'postgres')
     except pglib.PgError as error:
         yield str(error)
-    checksums = cluster.query('SHOW data_checksums')[0][0] == 'on'
-    files = cluster.files()
+    pages = Pages(cluster)
     cluster.stop()
-    if not checksums:
-        return
-    try:
-        pglib.run_as_account([cluster.install.program('pg_checksums'), '--check', '-D', cluster.data])
-    except pglib.PgError as error:
-        # what transactions have left that had no time to abort belongs to nobody
-        if logs.damaged(str(error)) & files:
-            yield str(error)
+    yield from pages.check()

@@ -25,7 +25,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
     """
     by_chance = rng.random() < (0.8 if method == 'libaio' else 0.5)
     what = rng.choice(['data', 'data', 'data,wal', 'wal'])
-    replica, fsync = rng.random() < 0.5, rng.random() < 0.4
+    replica, fsync, parallel = rng.choice(['replica', 'logical']), rng.random() < 0.4, rng.random() < 0.5
     settings = {
         **FIXED,
         'io_method': method,
@@ -37,7 +37,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'maintenance_io_concurrency': rng.choice([0, 4, 16]),
         'io_combine_limit': rng.choice([1, 4, 16]),
         'fsync': real_disk or fsync,
-        'wal_level': 'replica' if streaming or replica else 'minimal',
+        'wal_level': replica if streaming or rng.random() < 0.5 else 'minimal',
         'max_wal_senders': 4 if streaming else 0,
         'wal_log_hints': rng.random() < 0.3 or streaming,
         'max_wal_size': rng.choice(['32MB', '48MB', '128MB', '1GB']),
@@ -61,6 +61,11 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'work_mem': rng.choice(['64kB', '4MB']),
         'maintenance_work_mem': rng.choice(['1MB', '64MB']),
         'max_parallel_maintenance_workers': rng.choice([0, 2]),
+        # tables are too small for it, otherwise
+        'parallel_setup_cost': 0 if parallel else 1000,
+        'parallel_tuple_cost': 0 if parallel else 0.1,
+        'min_parallel_table_scan_size': 0 if parallel else '8MB',
+        'parallel_leader_participation': rng.random() < 0.7,
         'gin_pending_list_limit': rng.choice(['64kB', '4MB']),
         'autovacuum': rng.random() < 0.7,
         'track_io_timing': rng.random() < 0.3,
@@ -78,12 +83,16 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'aio.wal_syncs': rng.choice([1, 1, 4]),
         'aio.bulk_flush_after': rng.choice([0, 128]),
     }
-    rows, suspend, delay = rng.choice([0, 0, 3, 100, 1000]), rng.random() < 0.4, rng.choice([0, 0, 1, 5, 50])
+    debug = {
+        'aio.debug_rows_before_batch': rng.choice([0, 0, 3, 100, 1000]),
+        'aio.debug_suspend': rng.random() < 0.4,
+        'aio.debug_delay_completions': rng.choice([0, 0, 1, 5, 50]),
+        'aio.debug_seed': rng.randrange(1, 1 << 31),
+    }
     if our_server:
         settings.update(ours)
         if developer:
-            settings.update({'aio.debug_rows_before_batch': rows, 'aio.debug_suspend': suspend,
-                             'aio.debug_delay_completions': delay})
+            settings.update(debug)
     return settings
 
 

@@ -12,6 +12,7 @@ from checker import Checker
 from clients import Load
 from cluster import Cluster, pglib, wait_until
 from logs import complaints, damaged
+from pages import Pages
 
 
 class Copy(Cluster):
@@ -74,7 +75,9 @@ def rewind(rounds, plan, primary, standby, result):
     place = standby.query('SELECT pg_current_wal_flush_lsn()')[0][0]
     wait_until(lambda: primary.query(f"SELECT pg_last_wal_replay_lsn() >= '{place}'")[0][0],
                'the old primary catches up with the new one')
+    pages = Pages(standby)
     standby.stop()
+    result.complaints += pages.check()
     program(primary, 'pg_ctl', '-s', '-W', 'promote')
     end_recovery(primary)
 
@@ -94,6 +97,9 @@ def back_up(rounds, plan, load, result):
         copy.start(plan.settings)
         check_copy(rounds, plan, copy, memory, result, 'the backup',
                    lambda transaction: (transaction.client, transaction.seq) in before)
+        pages = Pages(copy)
+        copy.stop()
+        result.complaints += pages.check()
         return False
     finally:
         copy.close()
@@ -107,7 +113,7 @@ def base_backup(primary, copy):
         pglib.run_as_account(command, env=primary.connection())
     except pglib.PgError as error:
         bad = damaged(str(error))
-        if not bad or bad & primary.files():
+        if not bad or bad - Pages(primary).nobodys(bad):
             raise
         # of files that belong to nobody, which power losses may have torn
         pglib.remove(copy.data)
