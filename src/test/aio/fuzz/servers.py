@@ -15,7 +15,7 @@ LIMIT = 60
 # what the reference must not do, if it is not stock
 OFF = {'aio.await_index_inserts': 'off', 'aio.index_batch_memory': 0, 'aio.extend_ahead': 0, 'aio.write_behind': 0,
        'aio.wal_write_ahead': 0, 'aio.pipelined_commits': 'off', 'aio.parallel_insert': 'off',
-       'aio.bulk_flush_after': 0}
+       'aio.bulk_flush_after': 0, 'aio.await_foreign_inserts': 'off', 'aio.foreign_read_ahead': 'off'}
 
 FIXED = {
     # each process of an io_uring server locks memory, of which an account may have little
