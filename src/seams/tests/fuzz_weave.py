@@ -2,8 +2,8 @@
 """fuzz_weave.py PRISTINE [--rounds N] [--seed S]: seams on an upstream that has changed.
 
 Each round takes a seam and a file that it changes, and alters that file near the place, as a new release might: a
-statement goes, comes twice, comes once more elsewhere in the function, changes places with its neighbour; a name, or the
-function's, is another one. Then the seam must fail by name, or do what it does to the file as it is: the same lines, in
+statement goes, comes twice, comes once more elsewhere in the function, changes places with its neighbour, is in another
+function; a name, or the function's, is another one. Then the seam must fail by name, or do what it does to the file as it is: the same lines, in
 the same functions, and between the same neighbours unless those were altered. Anything else would have been built.
 """
 import argparse
@@ -86,10 +86,11 @@ def alter(rng, text, places):
         return None
     first, last = function
     near = [n for n in range(max(first, at - NEAR), min(last, at + NEAR)) if is_statement(lines, n)]
-    kind = rng.choice(('delete', 'twice', 'elsewhere', 'swap', 'rename', 'rename function'))
+    kind = rng.choice(('delete', 'twice', 'elsewhere', 'swap', 'move', 'rename', 'rename function'))
     if kind == 'rename function':
         name = FUNCTION.match(lines[first])[1]
-        lines[first] = lines[first].replace(name, name + '2', 1)
+        # there may be one for each platform
+        lines = [re.sub(rf'^{name}\(', f'{name}2(', line) for line in lines]
         return '\n'.join(lines) + '\n', {words(lines[first])}, f'{kind} {name}', {name: name + '2'}
     if not near:
         return None
@@ -104,6 +105,14 @@ def alter(rng, text, places):
         to = rng.choice([m for m in range(first + 1, last) if is_statement(lines, m)])
         altered |= {words(lines[to]), words(lines[to + 1])}
         lines.insert(to + 1, line)
+    elif kind == 'move':
+        others = [m for m in range(len(lines)) if not first <= m <= last and is_statement(lines, m) and bounds(lines, m)]
+        if not others:
+            return None
+        to = rng.choice(others)
+        altered |= {words(lines[to]), words(lines[to + 1])}
+        lines.insert(to + 1, line)
+        del lines[n + (to < n)]
     elif kind == 'swap':
         other = next((m for m in range(n + 1, last) if is_statement(lines, m)), None)
         if other is None:
@@ -121,10 +130,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('pristine', type=pathlib.Path)
     parser.add_argument('--rounds', type=int, default=60)
-    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--seed', type=int, default=random.randrange(10 ** 6))
     args = parser.parse_args()
 
     targets = [(rule, file) for rule in weave.load_rules() for file in rule.targets if file.endswith(('.c', '.h'))]
+    print(f'seed {args.seed}', flush=True)
     rng = random.Random(args.seed)
     outcomes, wrong = {'failed by name': 0, 'same place': 0}, 0
     while sum(outcomes.values()) + wrong < args.rounds:
