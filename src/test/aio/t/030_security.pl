@@ -7,13 +7,18 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib $FindBin::RealBin;
+
+use AioLoad;
+use JSON::PP qw(decode_json);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
-$node->append_conf('postgresql.conf', "max_connections = 10\nio_max_concurrency = 16\nshared_buffers = 1MB\nlogging_collector = off");
+$node->append_conf('postgresql.conf', "max_connections = 10\nio_max_concurrency = 16\nshared_buffers = 8MB\ndebug_io_direct = '@{[ direct_io_works() ? 'data' : '' ]}'");
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION aio;
@@ -110,7 +115,6 @@ my $hostile = q{
 my @sessions = map { $node->background_psql('postgres', extra_params => [ '-U', 'tenant' ]) } 1 .. 5;
 $_->query_safe($hostile) foreach @sessions;
 $_->query_until(qr/begun/, "\\echo begun\nINSERT INTO own.t SELECT md5((i * random())::text), md5(random()::text), md5(random()::text) FROM generate_series(1, 30000) i;\n") foreach @sessions;
-is($node->safe_psql('postgres', q{SELECT max(n) <= 8 OR max(n) IS NULL FROM (SELECT count(*) AS n FROM pg_aio_tasks GROUP BY pid) s}), 't', 'tasks are bounded by AIO handles');
 is($node->safe_psql('postgres', q{INSERT INTO secrets VALUES ('mine', 'mine', 1); SELECT count(*) FROM secrets; DELETE FROM secrets WHERE key = 'mine'}), 20001, 'others go on');
 $_->query_safe('SELECT 1') foreach @sessions;
 $node->safe_psql('postgres', 'GRANT pg_read_all_stats TO tenant');
@@ -118,6 +122,35 @@ my $memory = $sessions[0]->query_safe(q{SELECT sum(total_bytes) < 64 * 1024 * 10
 is($memory, 't', 'memory is taken as it is needed, and given back');
 $_->quit foreach @sessions;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM own.t'), 150000, 'all of it is there');
+
+# How many tasks there were at once, with a task for each entry.
+($out, $err) = as_tenant("$hostile; SET aio.debug_rows_before_batch = 1000000; EXPLAIN (ANALYZE, AIO, FORMAT JSON) INSERT INTO own.t SELECT md5((i * random())::text), md5(random()::text), md5(random()::text) FROM generate_series(1, 2000) i");
+my ($tasks) = grep { $_->{Kind} eq 'task' } @{ decode_json($out)->[0]{Plan}{AIO} };
+cmp_ok($tasks->{Started}, '>', 2000, 'there were many tasks');
+cmp_ok($tasks->{'Max In Flight'}, '>', 1, 'several at once');
+cmp_ok($tasks->{'Max In Flight'}, '<=', 8, 'but no more than half of the AIO handles');
+
+# What a file has of the disk, and does not use.
+my @stat = stat $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('own.t')});
+cmp_ok($stat[12] * 512, '<=', $stat[7] * 1.25 + 1024 * 1024, 'there is no more space ahead than a quarter of the table');
+
+# How much memory a session had at most, in which index entries take 60 MB.
+SKIP:
+{
+	skip 'no /proc', 2 unless -e "/proc/$$/status";
+	my $session = $node->background_psql('postgres', extra_params => [ '-U', 'tenant' ]);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my %peak;
+
+	foreach my $limit (qw(1MB 1GB))
+	{
+		$session->query_safe("SET aio.index_batch_memory = '$limit'; SET aio.debug_rows_before_batch = 0; INSERT INTO own.t SELECT md5(i::text), md5(i::text), md5(i::text) FROM generate_series(1, 150000) i");
+		($peak{$limit}) = slurp_file("/proc/$pid/status") =~ /^VmHWM:\s+(\d+) kB/m;
+	}
+	$session->quit;
+	cmp_ok($peak{'1MB'}, '<', 40 * 1024, 'entries take no more memory than they may');
+	cmp_ok($peak{'1GB'}, '>', $peak{'1MB'} + 16 * 1024, 'though they would');
+}
 
 # The file of statistics is for the server's account.
 $node->stop;
