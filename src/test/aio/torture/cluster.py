@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+import logs
 import wire
 from wire import Hang, Lost, Refused
 
@@ -181,6 +182,10 @@ class Cluster(pglib.Cluster):
         def settled():
             if self.accepts():
                 return True
+            if self.postmaster() and logs.startup_failed(self.read_log(max(0, self.log_size() - 100_000))):
+                # PostgreSQL 18 waits for ever if recovery fails after the crash of a child
+                Cluster.ways += 1
+                self.stop('immediate')
             if not self.postmaster():
                 ended.append(True)
             return bool(ended)

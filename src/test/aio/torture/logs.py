@@ -4,7 +4,7 @@ Lines of client sessions about statements that fail are left out: clients judge 
 """
 import re
 
-LINE = re.compile(r'\d{4}-\S+ \S+ \S+ \[\d+\] ([^|]*)\|(\w{5})\|(\w+):  (.*)')
+LINE = re.compile(r'\d{4}-\S+ \S+ \S+ \[(\d+)\] ([^|]*)\|(\w{5})\|(\w+):  (.*)')
 # what goes on in the kernel and in the disk
 DISK = re.compile(r'Input/output error|No space left on device|read (?:only )?\d+ of \d+|wrote only \d+ of \d+ bytes|'
                   # recovery cannot read it, or gets less than it has asked for
@@ -17,6 +17,8 @@ HARMLESS = re.compile(
     r'could not (create|initialize) .* with huge pages|worker took too long to start|'
     # the postmaster was killed while it removed them
     r'could not remove shared memory segment .* No such file|'
+    # the startup process asks for a restartpoint before there is a checkpointer
+    r'could not notify checkpoint: checkpointer is not running|'
     # see Cluster.start()
     r'could not create file .* File exists|'
     # an index whose summary was asked for has been dropped
@@ -25,6 +27,8 @@ HARMLESS = re.compile(
     r'invalid page in block \d+ of relation "[^"]*_(fsm|vm)"; zeroing')
 # upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself
 TWICE = 'AbortTransaction while in ABORT state'
+# upstream's: without a postmaster, a leader of parallel workers that aborts raises a new error in the abort
+LEADER = r'\[%s\] [^|]*\|57P01\|FATAL:  postmaster exited during a parallel transaction'
 # what no fault of a disk explains
 NEVER = re.compile(r'leak|stuck|still referenced|was not closed|was terminated by signal')
 STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|WAL receiver|walreceiver|'
@@ -46,13 +50,17 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
             trap = re.match(r'TRAP: .*PID: (\d+)', line)
             if trap and disk_fails and f'[{trap[1]}] client backend|01000|WARNING:  {TWICE}' in text:
                 panicked = True
+            elif trap and re.search(LEADER % trap[1], text):
+                continue
             elif trap or re.search('Sanitizer|stack smashing|runtime error: ', line):
                 yield line
             continue
-        process, code, level, message = match.groups()
+        pid, process, code, level, message = match.groups()
         explained = disk_fails and (DISK.search(message) or code in ('58030', '53100'))
         if level == 'PANIC':
             panicked = panicked or explained
+        if message == TWICE and re.search(LEADER % pid, text):
+            continue
         if HARMLESS.search(message) or explained or streaming and STREAMING.search(message):
             continue
         if level == 'LOG':
@@ -73,6 +81,13 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
 def damaged(text):
     """The files of which a program says that their checksums are wrong, without numbers of segments and forks."""
     return set(re.findall(r'checksum verification failed in file ".*?((?:base|global)/[0-9/]+)', text))
+
+
+def startup_failed(text):
+    """Has recovery from a crash of a child begun, and ended with an error, as far as the log goes?"""
+    begin = text.rfind('reinitializing')
+    return begin >= 0 and 'ready to accept' not in text[begin:] and \
+        re.search(r'\] startup\|\w+\|(PANIC|FATAL):', text[begin:])
 
 
 def stopped(text):

@@ -184,6 +184,8 @@ WRONG_PAGES = {
 SAYS = '2026-01-01 00:00:00.000 UTC [1] '
 DIES = f'{SAYS}postmaster|00000|LOG:  client backend (PID 2) was terminated by signal %d: Whatever\n'
 PANICS = f'{SAYS}walwriter|58030|PANIC:  could not write to log file "1" at offset 0, length 8192: %s\n'
+TRAP = 'TRAP: failed Assert("x"), File: "x.c", Line: 1, PID: %d\n'
+LEADER = f'{SAYS}client backend|57P01|FATAL:  postmaster exited during a parallel transaction\n'
 LOGS = [
     ('a process was killed', DIES % 9, {'killed': True}, False),
     ('a process was killed, and nobody has done it', DIES % 9, {}, True),
@@ -191,10 +193,12 @@ LOGS = [
     ('a process gives up, as its disk fails', PANICS % 'Input/output error' + DIES % 6, {'disk_fails': True}, False),
     ('a process gives up, and its disk is fine', PANICS % 'Input/output error' + DIES % 6, {}, True),
     ('a process gives up, and does not say why', DIES % 6, {'disk_fails': True}, True),
-    ('a pin was left', f'{SAYS}client backend|01000|WARNING:  resource was not closed: buffer 7\n', {'disk_fails': True},
-     True),
+    ('a pin was left', f'{SAYS}client backend|01000|WARNING:  resource was not closed: buffer 7\n',
+     {'disk_fails': True}, True),
     ('a file cannot be read', f'{SAYS}checkpointer|58030|ERROR:  could not fsync file "x": Bad address\n', {}, True),
-    ('an assertion has failed', 'TRAP: failed Assert("x"), File: "x.c", Line: 1, PID: 2\n', {'disk_fails': True}, True),
+    ('an assertion has failed', TRAP % 2, {'disk_fails': True}, True),
+    ('a leader has lost the postmaster', LEADER + TRAP % 1, {'killed': True}, False),
+    ('a leader has lost the postmaster, and another fails', LEADER + TRAP % 2, {'killed': True}, True),
     ('a sanitizer has found something', 'x.c:1:2: runtime error: shift exponent 32 is too large\n', {}, True),
 ]
 
