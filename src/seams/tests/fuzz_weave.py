@@ -3,8 +3,9 @@
 
 Each round takes a seam and a file that it changes, and alters that file near the place, as a new release might: a
 statement goes, comes twice, comes once more elsewhere in the function, changes places with its neighbour, is in another
-function; a name, or the function's, is another one. Then the seam must fail by name, or do what it does to the file as it is: the same lines, in
-the same functions, and between the same neighbours unless those were altered. Anything else would have been built.
+function; a name, or the function's, is another one. Then the seam must fail by name, or do what it does to the file as
+it is: the same lines, in the same functions, and between the same neighbours unless those were altered. What is done to
+a statement, or next to it, may go with it. Anything else would have been built.
 """
 import argparse
 import difflib
@@ -47,12 +48,15 @@ def effects(before, after):
             yield functions[min(c, len(functions) - 1)], gone, come, above, below, a
 
 
-def same_place(expected, found, altered):
-    """Are these the same effects, but for neighbours that were altered?"""
+def same_place(expected, found, altered, moved=None):
+    """Are these the same effects, but for neighbours that were altered?  `moved`: a statement, and to which function."""
     if len(expected) != len(found):
         return False
+    if moved:
+        expected, found = (sorted(effects, key=lambda effect: effect[1:3]) for effects in (expected, found))
     for one, other in zip(expected, found):
-        if one[:3] != other[:3]:
+        goes_with_it = moved and moved[0] in {*one[1], *one[2], *one[3:5]} and other[0] == moved[1]
+        if one[1:3] != other[1:3] or one[0] != other[0] and not goes_with_it:
             return False
         # what moves with a line that was altered is where it belongs
         if one[3:5] != other[3:5] and not altered & {*one[1], *one[2], *one[3:5], *other[3:5]}:
@@ -78,7 +82,7 @@ def is_statement(lines, n):
 
 
 def alter(rng, text, places):
-    """Another text, the lines that were altered, what was done, and new names of functions; or None."""
+    """Another text, the lines that were altered, what was done, new names, and what has moved to where; or None."""
     lines = text.splitlines()
     at = rng.choice(places)
     function = bounds(lines, at)
@@ -91,12 +95,12 @@ def alter(rng, text, places):
         name = FUNCTION.match(lines[first])[1]
         # there may be one for each platform
         lines = [re.sub(rf'^{name}\(', f'{name}2(', line) for line in lines]
-        return '\n'.join(lines) + '\n', {words(lines[first])}, f'{kind} {name}', {name: name + '2'}
+        return '\n'.join(lines) + '\n', {words(lines[first])}, f'{kind} {name}', {name: name + '2'}, None
     if not near:
         return None
     n = rng.choice(near)
     line = lines[n]
-    altered = {words(line)}
+    altered, renamed, moved = {words(line)}, {}, None
     if kind == 'delete':
         del lines[n]
     elif kind == 'twice':
@@ -111,6 +115,7 @@ def alter(rng, text, places):
             return None
         to = rng.choice(others)
         altered |= {words(lines[to]), words(lines[to + 1])}
+        moved = words(line), FUNCTION.match(lines[bounds(lines, to)[0]])[1]
         lines.insert(to + 1, line)
         del lines[n + (to < n)]
     elif kind == 'swap':
@@ -123,7 +128,18 @@ def alter(rng, text, places):
         name = rng.choice(re.findall(r'[A-Za-z_]\w*', line) or ['x'])
         lines[n] = re.sub(rf'\b{name}\b', name + '2', line, count=1)
         altered |= {words(lines[n])}
-    return '\n'.join(lines) + '\n', altered, f'{kind} "{words(line)}"', {}
+        renamed = {name: name + '2'}
+    return '\n'.join(lines) + '\n', altered, f'{kind} "{words(line)}"', renamed, moved
+
+
+def with_old_names(effects, renamed):
+    """These effects, as if nothing had another name: what a seam passes on has the one that it finds."""
+    def old(text):
+        for name, new in renamed.items():
+            text = re.sub(rf'\b{new}\b', name, text)
+        return text
+    for function, gone, come, above, below, at in effects:
+        yield old(function), tuple(map(old, gone)), tuple(map(old, come)), old(above), old(below), at
 
 
 def main():
@@ -144,14 +160,13 @@ def main():
         altered = alter(rng, text, [effect[5] for effect in expected])
         if altered is None:
             continue
-        changed, lines, what, renamed = altered
-        expected = [(renamed.get(effect[0], effect[0]), *effect[1:]) for effect in expected]
+        changed, lines, what, renamed, moved = altered
         try:
-            found = list(effects(changed, rule.weave(file, changed)))
+            found = list(with_old_names(effects(changed, rule.weave(file, changed)), renamed))
         except weave.Misfit:
             outcomes['failed by name'] += 1
             continue
-        if same_place(expected, found, lines):
+        if same_place(expected, found, lines, moved):
             outcomes['same place'] += 1
         else:
             wrong += 1
