@@ -27,8 +27,8 @@ REPEATABLE = {'40001'}
 # input and output failed, disk full
 DISK = {'58030', '53100'}
 DISK_SAYS = re.compile(r'Input/output error|No space left on device|checkpoint request failed|'
-                       # a page of which only a part was read is taken for corrupted
-                       r'read only \d+ of \d+ bytes')
+                       # a file of which only a part was read is taken for corrupted
+                       r'read (?:only )?\d+ of \d+')
 
 INCARNATION = "SELECT backend_start FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
 

@@ -182,7 +182,7 @@ class Cluster(pglib.Cluster):
         def settled():
             if self.accepts():
                 return True
-            if self.postmaster() and logs.startup_failed(self.read_log(max(0, self.log_size() - 100_000))):
+            if self.postmaster() and logs.startup_failed(self.read_log(max(0, self.log_size() - 1_000_000))):
                 # PostgreSQL 18 waits for ever if recovery fails after the crash of a child
                 Cluster.ways += 1
                 self.stop('immediate')
@@ -223,7 +223,10 @@ class Cluster(pglib.Cluster):
                 os.kill(pid, number)
 
     def kill(self, pids=None):
-        """Kill these at once, or all; remember whom a dead postmaster leaves behind."""
+        """Kill these at once, or all; remember whom a dead postmaster leaves behind.
+
+        Returns whether any of them was killed, and has not just ended by itself.
+        """
         postmaster = self.postmaster()
         if postmaster and (pids is None or postmaster in pids):
             # it must not react to what happens to its children, nor have children that nobody knows
@@ -231,11 +234,19 @@ class Cluster(pglib.Cluster):
             wait_until(lambda: postmaster not in parents('TZX'), 'stop of the postmaster', pause=0.001)
             self.orphans |= set(self.processes())
             pids = self.orphans if pids is None else pids
+        alive = set(pids or ()) & set(parents())
+        if postmaster not in alive:
+            # who can be stopped has not ended
+            for pid in alive:
+                self.signal(pid, signal.SIGSTOP)
+            wait_until(lambda: not alive & set(parents('TZX')), 'stop of a process', pause=0.001)
+            alive &= set(parents())
         for pid in pids or ():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        return bool(alive)
 
     def wait_for_orphans(self):
         """Children without a postmaster notice that, and end; a new postmaster cannot start before they are gone."""

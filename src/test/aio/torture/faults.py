@@ -31,22 +31,18 @@ class Inflictor:
 
     def kill(self, pids=None):
         self.killed = True
-        self.cluster.kill(pids)
+        return self.cluster.kill(pids)
 
     def kill_one(self, *titles):
         victims = [pid for pid, title in sorted(self.cluster.processes().items())
                    if any(word in title for word in titles)]
-        if victims:
-            self.kill([self.rng.choice(victims)])
-        else:
+        if not victims or not self.kill([self.rng.choice(victims)]):
             self.kill_all()
 
     @fault(6)
     def kill_backend(self):
         pids = [client.pid for client in self.load.clients if client.pid in self.cluster.processes()]
-        if pids:
-            self.kill([self.rng.choice(pids)])
-        else:
+        if not pids or not self.kill([self.rng.choice(pids)]):
             self.kill_all()
 
     @fault(5)

@@ -27,10 +27,13 @@ HARMLESS = re.compile(
     r'invalid page in block \d+ of relation "[^"]*_(fsm|vm)"; zeroing')
 # upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself
 TWICE = 'AbortTransaction while in ABORT state'
-# upstream's: without a postmaster, a leader of parallel workers that aborts raises a new error in the abort
+# upstream's: without a postmaster, a leader of parallel workers that aborts raises a new error in the abort, and ends in
+# a transaction
 LEADER = r'\[%s\] [^|]*\|57P01\|FATAL:  postmaster exited during a parallel transaction'
+LEADER_TRAPS = 'TRAP: failed Assert("!IsTransactionOrTransactionBlock()")'
 # what no fault of a disk explains
-NEVER = re.compile(r'leak|stuck|still referenced|was not closed|was terminated by signal')
+NEVER = re.compile(r'leak|stuck|still (referenced|active|pinned)|refcount|was not closed|was terminated by signal|'
+                   r'problem in alloc set|detected write past|bogus')
 STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|WAL receiver|walreceiver|'
                        # pg_basebackup fails, then
                        r'checksum verification fail|'
@@ -50,7 +53,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
             trap = re.match(r'TRAP: .*PID: (\d+)', line)
             if trap and disk_fails and f'[{trap[1]}] client backend|01000|WARNING:  {TWICE}' in text:
                 panicked = True
-            elif trap and re.search(LEADER % trap[1], text):
+            elif trap and killed and line.startswith(LEADER_TRAPS) and re.search(LEADER % trap[1], text):
                 continue
             elif trap or re.search('Sanitizer|stack smashing|runtime error: ', line):
                 yield line
@@ -59,7 +62,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
         explained = disk_fails and (DISK.search(message) or code in ('58030', '53100'))
         if level == 'PANIC':
             panicked = panicked or explained
-        if message == TWICE and re.search(LEADER % pid, text):
+        if message == TWICE and killed and re.search(LEADER % pid, text):
             continue
         if HARMLESS.search(message) or explained or streaming and STREAMING.search(message):
             continue
@@ -84,10 +87,10 @@ def damaged(text):
 
 
 def startup_failed(text):
-    """Has recovery from a crash of a child begun, and ended with an error, as far as the log goes?"""
+    """Has recovery from a crash of a child begun, and ended with an error of the disk, as far as the log goes?"""
     begin = text.rfind('reinitializing')
-    return begin >= 0 and 'ready to accept' not in text[begin:] and \
-        re.search(r'\] startup\|\w+\|(PANIC|FATAL):', text[begin:])
+    return begin >= 0 and 'ready to accept' not in text[begin:] and any(
+        DISK.search(line) for line in re.findall(r'\] startup\|\w+\|(?:PANIC|FATAL):.*', text[begin:]))
 
 
 def stopped(text):

@@ -5,6 +5,7 @@ it.  It is known by being a file of the database in which clients work, and of n
 """
 import os
 import re
+import subprocess
 
 from cluster import pglib
 from logs import damaged
@@ -34,22 +35,26 @@ class Pages:
         Pages.checked += 1
         cut = self.cut_off()
         try:
-            pglib.run_as_account([self.cluster.install.program('pg_checksums'), '--check', '-D', self.cluster.data])
-        except pglib.PgError as error:
-            bad = damaged(str(error))
-            # a wrong page is no reason for it to stop, but whatever else it says is
-            if not bad or bad - self.nobodys(bad) or 'pg_checksums: error: could not' in str(error):
-                yield str(error)
+            done = subprocess.run([pglib.AS_ACCOUNT, self.cluster.install.program('pg_checksums'), '--check',
+                                   '-D', self.cluster.data], cwd='/', text=True, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         finally:
             for path, size, end in cut:
                 with open(path, 'r+b') as file:
                     file.seek(size)
                     file.write(end)
+        for line in done.stderr.splitlines():
+            # a wrong page is no reason for it to stop, but whatever else it says is
+            bad = damaged(line)
+            if not bad or bad - self.nobodys(bad):
+                yield line
+        if done.returncode != 0 and not done.stderr:
+            yield f'pg_checksums ends with status {done.returncode}'
 
     def cut_off(self):
         """Leave whole pages only, as the server takes a part of one for none; what was cut off: [(path, size, end)]."""
         cut = []
-        for path in (self.cluster.data / 'base').glob('*/*'):
+        for path in [*self.cluster.data.glob('base/*/*'), *self.cluster.data.glob('global/*')]:
             size = path.stat().st_size
             if FILE.fullmatch(path.name) and size % PAGE:
                 with open(path, 'r+b') as file:

@@ -5,6 +5,7 @@ a server's log says, and checksums of pages, are looked at by others than the ch
 """
 import dataclasses
 import random
+import re
 
 import logs
 import memory as memories
@@ -184,7 +185,8 @@ WRONG_PAGES = {
 SAYS = '2026-01-01 00:00:00.000 UTC [1] '
 DIES = f'{SAYS}postmaster|00000|LOG:  client backend (PID 2) was terminated by signal %d: Whatever\n'
 PANICS = f'{SAYS}walwriter|58030|PANIC:  could not write to log file "1" at offset 0, length 8192: %s\n'
-TRAP = 'TRAP: failed Assert("x"), File: "x.c", Line: 1, PID: %d\n'
+TRAP = 'TRAP: failed Assert("%s"), File: "x.c", Line: 1, PID: %d\n'
+INSIDE = '!IsTransactionOrTransactionBlock()'
 LEADER = f'{SAYS}client backend|57P01|FATAL:  postmaster exited during a parallel transaction\n'
 LOGS = [
     ('a process was killed', DIES % 9, {'killed': True}, False),
@@ -196,9 +198,13 @@ LOGS = [
     ('a pin was left', f'{SAYS}client backend|01000|WARNING:  resource was not closed: buffer 7\n',
      {'disk_fails': True}, True),
     ('a file cannot be read', f'{SAYS}checkpointer|58030|ERROR:  could not fsync file "x": Bad address\n', {}, True),
-    ('an assertion has failed', TRAP % 2, {'disk_fails': True}, True),
-    ('a leader has lost the postmaster', LEADER + TRAP % 1, {'killed': True}, False),
-    ('a leader has lost the postmaster, and another fails', LEADER + TRAP % 2, {'killed': True}, True),
+    ('an assertion has failed', TRAP % ('x', 2), {'disk_fails': True}, True),
+    ('memory was overwritten', f'{SAYS}client backend|01000|WARNING:  problem in alloc set x: detected write past chunk end\n',
+     {'disk_fails': True}, True),
+    ('a leader has lost the postmaster', LEADER + TRAP % (INSIDE, 1), {'killed': True}, False),
+    ('a leader has lost it, and nobody has done it', LEADER + TRAP % (INSIDE, 1), {}, True),
+    ('a leader has lost it, and fails otherwise', LEADER + TRAP % ('x', 1), {'killed': True}, True),
+    ('a leader has lost it, and another process fails', LEADER + TRAP % (INSIDE, 2), {'killed': True}, True),
     ('a sanitizer has found something', 'x.c:1:2: runtime error: shift exponent 32 is too large\n', {}, True),
 ]
 
@@ -291,11 +297,15 @@ def lose_power(options, rounds, epoch):
         rounds.cluster.wait_for_orphans()
         rounds.disk.unmount()
         rounds.disk.mount()
+        # that would be enough for it not to start
+        (rounds.cluster.data / 'postmaster.pid').unlink(missing_ok=True)
+        log = rounds.cluster.log_size()
         try:
             rounds.cluster.start()
             complaints = check(sound, sound.memory, crashed=True)
-        except pglib.PgError as error:
-            complaints = [str(error).splitlines()[-1]]
+        except pglib.PgError:
+            said = rounds.cluster.read_log(log)
+            complaints = [line for line in said.splitlines() if re.search(r'\|(FATAL|PANIC):', line)]
         return say('power is lost, and fsync was off', complaints, complaints)
     finally:
         rounds.leave()

@@ -112,6 +112,7 @@ class Rounds:
         finally:
             load.stop()
         self.report.statements += load.count
+        checked = self.cluster.log_size()
         said = self.cluster.read_log(log)
         if dark:
             # who has no disk may say what he likes
@@ -127,6 +128,7 @@ class Rounds:
         self.check(plan, result, crashed or emptied, plan.last)
         result.complaints += wal.holes(self.cluster.data, plan.epoch.segment << 20)
         self.end(plan, result)
+        result.complaints += logs.complaints(self.cluster.read_log(checked), plan.ending == 'immediate')
 
     def work_and_fail(self, plan, load, rng):
         """Returns whether the server must have crashed, whether processes were killed, and the part of the log that was
