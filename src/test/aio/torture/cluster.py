@@ -46,13 +46,14 @@ def wait_until(condition, what, limit=LIMIT, pause=0.02):
 def parents(without='ZX'):
     """{pid: pid of the parent} of all processes that live, or are in no such state."""
     found = {}
-    for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
+    # not glob(), which raises an error if a process ends meanwhile
+    for name in filter(str.isdigit, os.listdir('/proc')):
         try:
-            state, parent = path.read_text().rpartition(')')[2].split()[:2]
+            state, parent = pathlib.Path('/proc', name, 'stat').read_text().rpartition(')')[2].split()[:2]
         except (OSError, ValueError):
             continue
         if state not in without:
-            found[int(path.parent.name)] = int(parent)
+            found[int(name)] = int(parent)
     return found
 
 
