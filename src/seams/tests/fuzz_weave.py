@@ -53,7 +53,7 @@ def same_place(expected, found, altered, moved=None):
     if len(expected) != len(found):
         return False
     if moved:
-        expected, found = (sorted(effects, key=lambda effect: effect[1:3]) for effects in (expected, found))
+        expected, found = (sorted(each, key=lambda effect: effect[1:3]) for each in (expected, found))
     for one, other in zip(expected, found):
         goes_with_it = moved and moved[0] in {*one[1], *one[2], *one[3:5]} and other[0] == moved[1]
         if one[1:3] != other[1:3] or one[0] != other[0] and not goes_with_it:

@@ -130,7 +130,8 @@ cmp_ok($tasks->{Started}, '>', 2000, 'there were many tasks');
 cmp_ok($tasks->{'Max In Flight'}, '>', 1, 'several at once');
 cmp_ok($tasks->{'Max In Flight'}, '<=', 8, 'but no more than half of the AIO handles');
 
-# How much memory a session had at most, in which index entries take 60 MB.
+# How much memory a session had at most, in which all index entries together take
+# twice as much as a session has otherwise.
 SKIP:
 {
 	skip 'no /proc', 2 unless -e "/proc/$$/status" && slurp_file("/proc/$$/status") =~ /VmHWM/;

@@ -305,7 +305,8 @@ def lose_power(options, rounds, epoch):
             complaints = check(sound, sound.memory, crashed=True)
         except pglib.PgError:
             said = rounds.cluster.read_log(log)
-            complaints = [line for line in said.splitlines() if re.search(r'\|(FATAL|PANIC):', line)]
+            complaints = [line for line in said.splitlines()
+                          if re.search(r'\] (startup|postmaster|checkpointer)\|\w+\|(FATAL|PANIC):', line)]
         return say('power is lost, and fsync was off', complaints, complaints)
     finally:
         rounds.leave()

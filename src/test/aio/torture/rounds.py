@@ -19,8 +19,8 @@ import wal
 from checker import Checker, Result
 from clients import Load
 from cluster import WORK, Cluster, copy, make_template, pglib, wait_until
-from pages import Pages
 from memory import Memory
+from pages import Pages
 from schema import Schema
 from wire import Hang, Lost, Refused
 
