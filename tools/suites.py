@@ -1,15 +1,18 @@
 """What programs that run tests share: meson's tests of a build, run in passes, and the tally of all that was run."""
 import collections
+import itertools
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 AS_ACCOUNT = ROOT / 'tools' / 'as-account'
 PASSED = {'OK', 'EXPECTEDFAIL'}
 SKIPPED = {'SKIP'}
+LAST_LINES = 20     # of the log of what has failed
 
 Test = collections.namedtuple('Test', 'name group kind ours')
 
@@ -39,11 +42,16 @@ class Tally:
         elif result in SKIPPED:
             self.skipped += 1
         else:
-            self.failed.append(f'{name}: {result}, {os.path.relpath(log, ROOT)}')
+            self.failed.append((f'{name}: {result}, {os.path.relpath(log, ROOT)}', log))
 
     def report(self):
-        for line in self.failed:
+        for line, log in self.failed:
             print(f'FAILED {line}')
+            # Whoever reads what a machine has printed may not have its files.
+            if log.is_dir():
+                log = next(itertools.chain(log.rglob('regression.diffs'), log.rglob('regress_log_*')), None)
+            if log and log.exists():
+                print(textwrap.indent(''.join(log.open(errors='replace').readlines()[-LAST_LINES:]), '    '), end='')
         skipped = f', {self.skipped} skipped' if self.skipped else ''
         print(f'{self.passed} passed, {len(self.failed)} failed{skipped}', flush=True)
 
