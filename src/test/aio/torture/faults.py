@@ -4,7 +4,10 @@ A fault is a method of Inflictor.  Of those marked `crash`, recovery follows, an
 need a `disk` need the one of disk.py.  What a fault does depends on the random numbers; whom it hits, on which
 processes there are.
 """
+import re
 import time
+
+from cluster import wait_until
 
 FAULTS = {}     # name: (weight, does the server crash, does it need the disk)
 
@@ -25,8 +28,8 @@ def possible(method, with_disk):
 class Inflictor:
     def __init__(self, rng, cluster, load, disk):
         self.rng, self.cluster, self.load, self.disk = rng, cluster, load, disk
-        self.loss = None            # what a power loss has lost
-        self.dark = None            # where in the log the power was lost
+        self.losses = []            # what each loss of power has lost
+        self.dark = []              # from where to where the log was written without power
         self.killed = False         # was any process?
 
     def kill(self, pids=None):
@@ -65,13 +68,21 @@ class Inflictor:
     def kill_all(self):
         self.kill()
 
+    def begin_recovery(self):
+        """Start, and wait until it is somewhere between its beginning and its end, mostly in redo."""
+        log, redo, delay = self.cluster.log_size(), self.rng.random() < 0.7, self.rng.random() * 0.25
+        self.cluster.start_begins()
+        if redo:
+            wait_until(lambda: re.search('redo (starts|is not required)', self.cluster.read_log(log)) or
+                       not self.cluster.postmaster(), 'redo starts', pause=0.001)
+        time.sleep(delay)
+
     @fault(4)
     def kill_in_recovery(self):
         """And again, once or twice, while it recovers."""
         self.kill_all()
         for _ in range(self.rng.choice([1, 1, 2])):
-            self.cluster.start_begins()
-            time.sleep(self.rng.random() * 0.25)
+            self.begin_recovery()
             self.kill_all()
 
     @fault(4)
@@ -88,14 +99,26 @@ class Inflictor:
         self.load.stopping.set()
         self.cluster.stop('smart')
 
-    @fault(36, disk=True)
+    @fault(30, disk=True)
     def power_loss(self):
         torn, keep = self.rng.choice(['512', '4096', 'none']), self.rng.choice([0, 0.1, 0.5, 0.9])
         # I/O fails before the last process is gone
         self.load.dark = True
-        self.dark = self.cluster.log_size()
-        self.loss = self.disk.lose_power(torn, keep)
+        since = self.cluster.log_size()
+        self.losses.append(self.disk.lose_power(torn, keep))
         self.kill_all()
+        self.cluster.wait_for_orphans()
+        self.dark.append((since, self.cluster.log_size()))
+        self.disk.unmount()
+        self.disk.mount()
+
+    @fault(8, disk=True)
+    def power_loss_in_recovery(self):
+        """And again, once or twice, while it recovers."""
+        self.power_loss()
+        for _ in range(self.rng.choice([1, 1, 2])):
+            self.begin_recovery()
+            self.power_loss()
 
     # Disks that fail for a while.  The server may survive that or not; if they are only slow it must not notice.
 

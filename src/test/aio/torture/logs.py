@@ -23,6 +23,8 @@ HARMLESS = re.compile(
     r'could not create file .* File exists|'
     # an index whose summary was asked for has been dropped
     r'could not open relation with OID|'
+    # a checkpoint that did not end has written it; it is made again from the WAL
+    r'removing future two-phase state file|'
     # what is not in the WAL may be torn, and can be done without
     r'invalid page in block \d+ of relation "[^"]*_(fsm|vm)"; zeroing')
 # upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself

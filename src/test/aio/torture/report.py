@@ -26,9 +26,9 @@ class Report:
                  for fault in sorted({fault for fault, _ in self.rounds})]
         lines.append(['all', *(sum(n for (_, m), n in self.rounds.items() if m == method) for method in methods),
                       self.rounds.total()])
-        yield '{:<20}'.format('rounds') + ''.join(f'{method:>10}' for method in [*methods, 'all'])
+        yield '{:<24}'.format('rounds') + ''.join(f'{method:>10}' for method in [*methods, 'all'])
         for name, *numbers in lines:
-            yield f'{name:<20}' + ''.join(f'{number or "-":>10}' for number in numbers)
+            yield f'{name:<24}' + ''.join(f'{number or "-":>10}' for number in numbers)
 
     def print(self, seconds):
         print()

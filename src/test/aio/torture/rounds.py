@@ -104,7 +104,7 @@ class Rounds:
                     plan.epoch.clients, self.options.statements, special)
         try:
             if special:
-                crash, emptied, dark = False, standby.run(self, plan, load, result), None
+                crash, emptied, dark = False, standby.run(self, plan, load, result), []
                 killed = False
             else:
                 crash, killed, dark = self.work_and_fail(plan, load, rng)
@@ -113,10 +113,9 @@ class Rounds:
             load.stop()
         self.report.statements += load.count
         checked = self.cluster.log_size()
-        said = self.cluster.read_log(log)
-        if dark:
-            # who has no disk may say what he likes
-            said = self.cluster.read_log(log, dark[0]) + self.cluster.read_log(dark[1])
+        # who has no disk may say what he likes
+        parts = zip([log, *(end for _, end in dark)], [*(start for start, _ in dark), None])
+        said = ''.join(self.cluster.read_log(start, end) for start, end in parts)
         crashed = logs.crashed(said)
         self.report.crashes += crashed
         if crash and not crashed:
@@ -131,7 +130,7 @@ class Rounds:
         result.complaints += logs.complaints(self.cluster.read_log(checked), plan.ending == 'immediate')
 
     def work_and_fail(self, plan, load, rng):
-        """Returns whether the server must have crashed, whether processes were killed, and the part of the log that was
+        """Returns whether the server must have crashed, whether processes were killed, and the parts of the log that were
         written without power.
         """
         _, crash, _ = faults.FAULTS[plan.fault]
@@ -145,17 +144,11 @@ class Rounds:
         load.wait_for(plan.statements, max(0, deadline - time.monotonic()))
         getattr(inflictor, plan.fault)()
         load.stop()
-        dark = None
-        if inflictor.loss:
-            crash = True
-            self.report.power_losses += 1
-            self.report.volatile += int(inflictor.loss['lost'])
-            self.cluster.wait_for_orphans()
-            dark = inflictor.dark, self.cluster.log_size()
-            self.disk.unmount()
-            self.disk.mount()
+        self.report.power_losses += len(inflictor.losses)
+        self.report.volatile += sum(int(loss['lost']) for loss in inflictor.losses)
+        crash = crash or bool(inflictor.losses)
         self.recover(crash, log)
-        return crash, inflictor.killed, dark
+        return crash, inflictor.killed, inflictor.dark
 
     def recover(self, crash, log):
         """Wait until the server serves again, or start it.  It has written to the log from there on."""
