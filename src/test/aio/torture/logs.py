@@ -39,6 +39,8 @@ NEVER = re.compile(r'leak|stuck|still (referenced|active|pinned)|refcount|was no
 STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|WAL receiver|walreceiver|'
                        # pg_basebackup fails, then
                        r'checksum verification fail|'
+                       # of a file that ends in the middle of a page, as power was lost
+                       r'could not verify checksum in file|'
                        # of a free space map that was copied after what is being replayed
                        r'xlog min recovery request')
 
