@@ -28,7 +28,9 @@ REPEATABLE = {'40001'}
 DISK = {'58030', '53100'}
 DISK_SAYS = re.compile(r'Input/output error|No space left on device|checkpoint request failed|'
                        # a file of which only a part was read is taken for corrupted
-                       r'read (?:only )?\d+ of \d+')
+                       r'read (?:only )?\d+ of \d+|read too few bytes|'
+                       # and who starts a parallel worker does not tell why it cannot read this
+                       r'PG_VERSION" does not contain valid data')
 
 INCARNATION = "SELECT backend_start FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
 
