@@ -48,9 +48,9 @@ CLASSES = {
     'gist': {'range': [''], 'span': [''], 'point': [''], 'box': [''], 'inet': ['inet_ops']},
     'spgist': {'text': [''], 'word': [''], 'point': ['', 'kd_point_ops'], 'inet': [''], 'range': [''], 'span': [''],
                'box': ['']},
-    'brin': {'number': ['', 'int4_bloom_ops', 'int4_minmax_multi_ops'],
-             'key': ['', 'int8_bloom_ops', 'int8_minmax_multi_ops'], 'date': ['', 'date_bloom_ops'],
-             'uuid': ['', 'uuid_bloom_ops', 'uuid_minmax_multi_ops'], 'numeric': ['', 'numeric_bloom_ops']},
+    # not those named minmax_multi: PostgreSQL 18 forgets what is inserted while it summarizes (see README.md)
+    'brin': {'number': ['', 'int4_bloom_ops'], 'key': ['', 'int8_bloom_ops'], 'date': ['', 'date_bloom_ops'],
+             'uuid': ['', 'uuid_bloom_ops'], 'numeric': ['', 'numeric_bloom_ops']},
 }
 
 COMMON = """
