@@ -72,7 +72,10 @@ def row_gone(sound):
 
 @damage('a row is there that nobody has written')
 def row_extra(sound):
-    sound.sql(f'INSERT INTO {sound.table.name} ({sound.table.names()}) SELECT {sound.table.row("id", "1")} '
+    # no trigger sets what triggers set
+    columns = [column for column in sound.table.columns if column.source in ('given', 'trigger')]
+    sound.sql(f'INSERT INTO {sound.table.name} ({", ".join(["id", "version", *[column.name for column in columns]])}) '
+              f'SELECT {", ".join(["id", "1", *[column.value("id", "1") for column in columns]])} '
               f'FROM (SELECT 10000000::bigint) s (id)')
 
 
