@@ -29,8 +29,6 @@ DISK = {'58030', '53100'}
 DISK_SAYS = re.compile(r'Input/output error|No space left on device|checkpoint request failed|'
                        # a file of which only a part was read is taken for corrupted
                        r'read (?:only )?\d+ of \d+|read too few bytes|'
-                       # for FUSE a short read is the end of the file, whose size may be too small for a moment then
-                       r'unexpected data beyond EOF|should be empty but is not|'
                        # and who starts a parallel worker does not tell why it cannot read this
                        r'PG_VERSION" does not contain valid data')
 
