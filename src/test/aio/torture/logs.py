@@ -40,7 +40,7 @@ STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|W
                        # pg_basebackup fails, then
                        r'checksum verification fail|'
                        # of a file that ends in the middle of a page, as power was lost
-                       r'could not verify checksum in file|'
+                       r'could not verify checksum in file .* read buffer size|'
                        # of a free space map that was copied after what is being replayed
                        r'xlog min recovery request')
 
