@@ -461,8 +461,13 @@ do_read(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
 {
 	Node	   *node = node_of(ino);
 
-	/* The page cache would take a short read for the end of the file. */
-	Verdict		verdict = judge(OP_READ, node, size, settings.uncached);
+	/*
+	 * The page cache would take a short read for the end of the file, and it
+	 * reads from any file by posix_fadvise() or through a memory map.  Nobody
+	 * owns such a read, while a system call's owner is a process.
+	 */
+	bool		shortable = settings.uncached && file->lock_owner != 0;
+	Verdict		verdict = judge(OP_READ, node, size, shortable);
 	int			error = !serve_delay(&verdict) ? EIO : verdict.error;
 	char	   *buffer = NULL;
 	ssize_t		length = 0;
