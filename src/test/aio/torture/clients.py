@@ -400,6 +400,12 @@ class Client:
     def judge(self, error, *codes):
         """Complain unless that may happen."""
         known = ANY_TIME | REPEATABLE | set(codes)
-        of_disk = error.code in DISK or DISK_SAYS.search(str(error))
+        of_disk = error.code in DISK or DISK_SAYS.search(str(error)) or self.not_reopened(error)
         if error.code not in known and not (of_disk and (self.load.disk_fails or self.load.dark)):
             self.complain(f'unexpected error {error}')
+
+    def not_reopened(self, error):
+        """An I/O worker that cannot open a file says that there is none, whatever the reason, which the log has."""
+        path = re.search('could not read blocks .* in file "([^"]+)": No such file or directory', str(error))
+        return path and re.search(rf'\[\d+\] io worker\|58030\|ERROR:  could not open file "{re.escape(path[1])}"',
+                                  self.load.cluster.read_log())

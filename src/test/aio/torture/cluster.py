@@ -112,14 +112,24 @@ class Cluster(pglib.Cluster):
         self.postmaster()
 
     def make_way(self, log):
-        """Do what PostgreSQL 18 cannot: start after the abort of a transaction that has made an unlogged table.
+        """Do what PostgreSQL 18 cannot: remove a file that recovery trips over.
 
-        An abort leaves an empty file until the next checkpoint; if the abort itself does not come to the WAL, recovery
-        finds the file in its way.
+        The abort of a transaction that has made an unlogged table leaves an empty file until the next checkpoint; if
+        the abort itself does not come to the WAL, recovery finds the file in its way.
+
+        A two-phase file that a checkpoint has written before it failed may be from after the last one that did not.
+        With assertions, who removes it finds its transaction too new to tell the name of the file.
         """
-        match = re.search(r'could not create file "(base/[0-9/]+)": File exists', self.read_log(log))
-        path = match and self.data / match[1]
-        if not path or path.stat().st_size > 0:
+        said = self.read_log(log)
+        unlogged = re.search(r'could not create file "(base/[0-9/]+)": File exists', said)
+        future = logs.FUTURE.search(said)
+        if unlogged:
+            path = self.data / unlogged[1]
+        elif future:
+            path = self.data / 'pg_twophase' / f'{int(future[1]):016X}'
+        else:
+            return False
+        if unlogged and path.stat().st_size > 0:
             return False
         path.unlink()
         Cluster.ways += 1

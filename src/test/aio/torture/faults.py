@@ -146,8 +146,8 @@ class Inflictor:
 
     @fault(4, crash=False, disk=True)
     def sync_error(self):
-        data = self.rng.choice(['kept', 'lost'])
-        self.disturbed(f'error EIO fsync file={self.where()} count={self.rng.randint(1, 3)} data={data}')
+        error, data = self.rng.choice(['EIO', 'EIO', 'ENOSPC']), self.rng.choice(['kept', 'lost'])
+        self.disturbed(f'error {error} fsync file={self.where()} count={self.rng.randint(1, 3)} data={data}')
 
     @fault(3, crash=False, disk=True)
     def short_transfers(self):

@@ -33,6 +33,9 @@ TWICE = 'AbortTransaction while in ABORT state'
 # a transaction
 LEADER = r'\[%s\] [^|]*\|57P01\|FATAL:  postmaster exited during a parallel transaction'
 LEADER_TRAPS = 'TRAP: failed Assert("!IsTransactionOrTransactionBlock()")'
+# upstream's: see Cluster.make_way()
+FUTURE = re.compile(r'startup\|01000\|WARNING:  removing future two-phase state file for transaction (\d+)\n'
+                    r'(TRAP: failed Assert\("TransactionIdPrecedesOrEquals\(xid, .*)')
 # what no fault of a disk explains
 NEVER = re.compile(r'leak|stuck|still (referenced|active|pinned)|refcount|was not closed|was terminated by signal|'
                    r'problem in alloc set|detected write past|bogus')
@@ -59,6 +62,8 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
                 panicked = True
             elif trap and killed and line.startswith(LEADER_TRAPS) and re.search(LEADER % trap[1], text):
                 continue
+            elif trap and line in (trap for _, trap in FUTURE.findall(text)):
+                panicked = True
             elif trap or re.search('Sanitizer|stack smashing|runtime error: ', line):
                 yield line
             continue

@@ -1,5 +1,7 @@
 """Rounds of copies: a standby that is promoted in the middle of a load, and a backup that is taken during one.
 
+The standby may be killed while it follows, and the old primary when it has been left behind: pg_rewind recovers it then.
+
 A copy has a prefix of what the primary has done.  So each client's transactions are there up to some point, all that
 ended before the end of that prefix among them, whole or not at all; and then the copy is checked like any server,
 against a memory of just these.
@@ -35,11 +37,18 @@ def run(rounds, plan, load, result):
 
 def promote(rounds, plan, load, result):
     primary, standby = rounds.cluster, Copy(rounds, 'standby')
+    rng = random.Random(f'{rounds.options.seed} standby {plan.round}')
+    kill_standby, kill_primary = rng.random() < 0.5, rng.random() < 0.5
+    rounds.report.crashes += kill_standby or kill_primary
     try:
         load.start()
         load.wait_for(plan.statements // 4)
         base_backup(primary, standby)
         follow(standby, primary, plan)
+        if kill_standby:
+            load.wait_for(plan.statements // 2)
+            standby.kill()
+            follow(standby, primary, plan)
         load.wait_for(plan.statements)
         program(standby, 'pg_ctl', '-s', '-W', 'promote')
         load.wait_for(load.count + 30)
@@ -50,9 +59,13 @@ def promote(rounds, plan, load, result):
         memory = rounds.memory.fork()
         rounds.memory.settle_history()
         rounds.check(plan, result, crashed=False, deep=False)
-        primary.stop()
+        if kill_primary:
+            primary.kill()
+            primary.wait_for_orphans()
+        else:
+            primary.stop()
         check_copy(rounds, plan, standby, memory, result, 'the promoted standby',
-                   lambda transaction: transaction.lsn is not None and transaction.lsn <= place)
+                   lambda transaction: transaction.lsn is not None and transaction.lsn <= place, kill_standby)
         memory.history = False
         rounds.memory = memory
         rewind(rounds, plan, primary, standby, result)
@@ -146,10 +159,10 @@ def switch_point(standby):
     return (int(high, 16) << 32) + int(low, 16)
 
 
-def check_copy(rounds, plan, copy, memory, result, name, must):
+def check_copy(rounds, plan, copy, memory, result, name, must, killed=False):
     rng = random.Random(f'{rounds.options.seed} copy {plan.round}')
     found = Checker(copy, rounds.schema, memory, rng, must=must).check(crashed=True)
-    found.complaints += complaints(copy.read_log(), streaming=True)
+    found.complaints += complaints(copy.read_log(), killed, streaming=True)
     found.complaints = [f'{name}: {complaint}' for complaint in found.complaints]
     # the rows are those of the primary, which are counted there
     found.fresh = 0
