@@ -11,6 +11,7 @@ import logs
 import memory as memories
 import plans
 import settings
+import wal
 from checker import Checker
 from clients import Load
 from cluster import copy, pglib
@@ -23,7 +24,7 @@ CRASHED = 'crashed'     # what one returns that pretends a crash
 
 # few connections, and nobody who cleans up in the meantime
 SETTINGS = {**settings.FIXED, 'io_method': 'worker', 'autovacuum': 'off', 'shared_buffers': '32MB',
-            'io_max_concurrency': 16}
+            'io_max_concurrency': 16, 'max_prepared_transactions': 10}
 
 
 def damage(what):
@@ -36,9 +37,12 @@ def damage(what):
 class Sound:
     """A server with data that is as it should be, and what is known of it."""
 
-    def __init__(self, rounds, transactions):
-        self.cluster, self.schema, self.memory = rounds.cluster, rounds.schema, rounds.memory
-        self.transactions = transactions
+    def __init__(self, cluster, schema, memory, transactions):
+        self.cluster, self.schema, self.memory, self.transactions = cluster, schema, memory, transactions
+
+    def fork(self):
+        """The same for somebody who remembers something else."""
+        return Sound(self.cluster, self.schema, self.memory.fork(), self.transactions)
 
     @property
     def table(self):
@@ -108,6 +112,18 @@ def transaction_gone(sound):
 @damage('a transaction that has not committed is there')
 def transaction_extra(sound):
     sound.sql('INSERT INTO txlog (client, seq) VALUES (0, 1000000)')
+
+
+@damage('a transaction that was prepared is gone')
+def prepared_gone(sound):
+    transaction = sound.memory.begin(0)
+    sound.memory.prepare(transaction)
+    sound.memory.is_prepared(transaction)
+
+
+@damage('a transaction is prepared that nobody has prepared')
+def prepared_extra(sound):
+    sound.sql('BEGIN', f'UPDATE {sound.table.name} SET id = id WHERE id = {sound.some_row()}', "PREPARE TRANSACTION 'extra'")
 
 
 @damage('a row that a trigger has written is gone')
@@ -191,6 +207,9 @@ PANICS = f'{SAYS}walwriter|58030|PANIC:  could not write to log file "1" at offs
 TRAP = 'TRAP: failed Assert("%s"), File: "x.c", Line: 1, PID: %d\n'
 INSIDE = '!IsTransactionOrTransactionBlock()'
 LEADER = f'{SAYS}client backend|57P01|FATAL:  postmaster exited during a parallel transaction\n'
+FUTURE = f'{SAYS}startup|01000|WARNING:  removing future two-phase state file for transaction 7\n%s' + \
+    f'{SAYS}postmaster|00000|LOG:  startup process (PID 1) was terminated by signal 6: Aborted\n'
+TOO_NEW = TRAP % ('TransactionIdPrecedesOrEquals(xid, XidFromFullTransactionId(nextFullXid))', 1)
 LOGS = [
     ('a process was killed', DIES % 9, {'killed': True}, False),
     ('a process was killed, and nobody has done it', DIES % 9, {}, True),
@@ -204,6 +223,8 @@ LOGS = [
     ('an assertion has failed', TRAP % ('x', 2), {'disk_fails': True}, True),
     ('memory was overwritten', f'{SAYS}client backend|01000|WARNING:  problem in alloc set x: detected write past chunk end\n',
      {'disk_fails': True}, True),
+    ('a two-phase file is too new', FUTURE % TOO_NEW, {}, False),
+    ('a two-phase file is too new, and recovery fails otherwise', FUTURE % (TRAP % ('x', 1)), {}, True),
     ('a leader has lost the postmaster', LEADER + TRAP % (INSIDE, 1), {'killed': True}, False),
     ('a leader has lost it, and nobody has done it', LEADER + TRAP % (INSIDE, 1), {}, True),
     ('a leader has lost it, and fails otherwise', LEADER + TRAP % ('x', 1), {'killed': True}, True),
@@ -225,6 +246,15 @@ def wrong_page(cluster, query):
     return list(pages.check())
 
 
+def hole(data, segment):
+    """Have zeros where the WAL of a server that has been shut down begins; returns what that looks like."""
+    complaints = list(wal.holes(data, segment))
+    path = min((data / 'pg_wal').glob('[0-9A-F]' * 24))
+    content = path.read_bytes()
+    path.write_bytes(bytes(PAGE) + content[PAGE:])
+    return complaints + list(wal.holes(data, segment))
+
+
 def prove(options, directory, report):
     """Whether everything was found."""
     rounds = Rounds(options, directory, report)
@@ -233,7 +263,7 @@ def prove(options, directory, report):
     try:
         sound = load(rounds, options, SETTINGS)
         rounds.cluster.query(PROOF)
-        complaints = check(sound, sound.memory)
+        complaints = check(sound)
         rounds.cluster.stop()
         found = memories.read(directory / 'epoch' / 'memory.log')
         same = found.settled == sound.memory.settled and all(
@@ -246,8 +276,9 @@ def prove(options, directory, report):
             pglib.remove(rounds.cluster.data)
             copy(good, rounds.cluster.data)
             rounds.cluster.start(SETTINGS)
-            crashed = function(sound) == CRASHED
-            complaints = check(sound, sound.memory.fork(), crashed)
+            damaged = sound.fork()
+            crashed = function(damaged) == CRASHED
+            complaints = check(damaged, crashed)
             results.append(say(what, complaints, complaints))
             rounds.cluster.stop('immediate')
         for what, (query, matters) in WRONG_PAGES.items():
@@ -256,6 +287,8 @@ def prove(options, directory, report):
             rounds.cluster.start(SETTINGS)
             complaints = wrong_page(rounds.cluster, query)
             results.append(say(f'a checksum is wrong, {what}', bool(complaints) == matters, complaints))
+        complaints = hole(rounds.cluster.data, epoch.segment << 20)
+        results.append(say('a page of the WAL is zeros', len(complaints) == 1, complaints))
     finally:
         rounds.leave()
     for what, text, known, matters in LOGS:
@@ -282,11 +315,11 @@ def load(rounds, options, chosen):
     for complaint in clients.complaints:
         raise pglib.PgError(complaint)
     transactions = [transaction for tail in rounds.memory.tails.values() for transaction in tail]
-    return Sound(rounds, transactions)
+    return Sound(rounds.cluster, rounds.schema, rounds.memory, transactions)
 
 
-def check(sound, memory, crashed=False):
-    return Checker(sound.cluster, sound.schema, memory, random.Random(0), deep=True).check(crashed).complaints
+def check(sound, crashed=False):
+    return Checker(sound.cluster, sound.schema, sound.memory, random.Random(0), deep=True).check(crashed).complaints
 
 
 def lose_power(options, rounds, epoch):
@@ -305,7 +338,7 @@ def lose_power(options, rounds, epoch):
         log = rounds.cluster.log_size()
         try:
             rounds.cluster.start()
-            complaints = check(sound, sound.memory, crashed=True)
+            complaints = check(sound, crashed=True)
         except pglib.PgError:
             said = rounds.cluster.read_log(log)
             complaints = [line for line in said.splitlines()
