@@ -217,6 +217,18 @@ $session->query('SELECT 1');
 $session->{stderr} = '';
 is($session->query($count), $all, 'and nothing is left of it');
 
+# A server that does not answer gets 16 batches, however many rows there are.
+# The 17th is gathered, and one row more is what sends it.
+$blocker = $shards[0]->background_psql('postgres');
+$blocker->query_safe('BEGIN; LOCK TABLE other');
+$session->query_safe('CREATE SEQUENCE taken');
+$session->query_until(qr/begun/, "\\echo begun\nINSERT INTO other0 SELECT nextval('taken') FROM generate_series(1, 10000);\n");
+ok($node->poll_query_until('postgres', "SELECT wait_event = 'AioForeignInserts' AND last_value > 1600 FROM taken, pg_stat_activity WHERE pid = $pid"), 'a server has 16 batches to answer');
+is($node->safe_psql('postgres', 'SELECT last_value FROM taken'), 1701, 'and gets no more before it does');
+$blocker->query_safe('ROLLBACK');
+$blocker->quit;
+is($session->query_safe('SELECT count(*) FROM other0; DELETE FROM other0'), 10000, 'it gets all of them then');
+
 # a statement sees what it has sent; other tables of the server share the connection
 $session->query_safe(q{
 	CREATE FUNCTION seen() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count(*) FROM part0';
