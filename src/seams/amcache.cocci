@@ -13,7 +13,7 @@ symbol relation;
   RelationInvalidateRelation(...)
   {
   <+...
-- pfree(relation->rd_amcache);
-+ AioRetireAmCache(relation);
+- pfree(relation->rd_amcache)
++ AioRetireAmCache(relation)
   ...+>
   }

@@ -1,15 +1,15 @@
 // Files grow into space that was allocated before.
 //
 // What: ExtendBufferedRelShared() locks and unlocks through us; mdzeroextend() asks us to move the end of the file before
-//   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM tells us
-//   of each table that it has worked on, and ProcessClientReadInterrupt() that there is nothing to do.
+//   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM of
+//   a table goes through us, and ProcessClientReadInterrupt() says that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to reserve space.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioUnlockForExtension+2 UnlockRelationForExtension-2 fork+1 extend_by+1 ExclusiveLock-3
 // target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+3 forknum+4 curblocknum+2 AioForgetReserve+2 smgr_rlocator+1 locator+2 rlocator+1
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
-// target: src/backend/commands/vacuum.c AioTrimAfterVacuum+1 rel+1
+// target: src/backend/commands/vacuum.c AioVacuumTable+1 table_relation_vacuum-1
 
 @lock@
 expression r;
@@ -100,10 +100,7 @@ statement S1, S2;
   }
 
 @vacuum@
-expression rel, params, strategy;
 @@
-- table_relation_vacuum(rel, params, strategy);
-+ {
-+ table_relation_vacuum(rel, params, strategy);
-+ AioTrimAfterVacuum(rel);
-+ }
+- table_relation_vacuum
++ AioVacuumTable
+  (...)

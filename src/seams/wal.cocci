@@ -9,7 +9,8 @@
 // target: src/backend/postmaster/walwriter.c AioWalWriterCycle+1 XLogBackgroundFlush-1
 
 @inserted@
-symbol class, WALINSERT_SPECIAL_SWITCH, EndPos;
+expression kind;
+symbol WALINSERT_SPECIAL_SWITCH, EndPos;
 statement S;
 @@
   XLogInsertRecord(...)
@@ -18,7 +19,7 @@ statement S;
   MarkSubxactTopXidLogged();
   ...
 + AioWalRecordInserted(EndPos);
-  if (class == WALINSERT_SPECIAL_SWITCH) S
+  if (kind == WALINSERT_SPECIAL_SWITCH) S
   ...+>
   }
 

@@ -31,6 +31,7 @@
 #include "access/genam.h"
 #include "access/parallel.h"
 #include "access/relation.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_am_d.h"
@@ -949,12 +950,18 @@ trim_slack(Relation rel)
 		trim(rel, MAIN_FORKNUM);
 }
 
-/* A table has been vacuumed, and is open. */
+/*
+ * Vacuum a table that is open and locked, and give back what is allocated past
+ * its end and those of its indexes.  In place of table_relation_vacuum(), with
+ * its arguments; raises what that does.
+ */
 void
-AioTrimAfterVacuum(Relation rel)
+AioVacuumTable(Relation rel, struct VacuumParams *params,
+			   BufferAccessStrategy strategy)
 {
 	List	   *indexes;
 
+	table_relation_vacuum(rel, params, strategy);
 	trim_slack(rel);
 	indexes = RelationGetIndexList(rel);
 	foreach_oid(id, indexes)

@@ -11,6 +11,7 @@
 #define AIO_EXTEND_H
 
 #include "storage/aio.h"
+#include "storage/buf.h"
 #include "storage/fd.h"
 #include "storage/smgr.h"
 #include "utils/rel.h"
@@ -22,6 +23,8 @@ extern const PgAioHandleCallbacks aio_extend_cb;
 
 /* this session uses a reserve */
 extern PGDLLIMPORT bool aio_reserves_used;
+
+struct VacuumParams;
 
 /* extend.c, called by seams */
 extern void AioLockForExtension(Relation rel, ForkNumber forknum,
@@ -36,7 +39,8 @@ extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 extern void AioForgetReserve(const RelFileLocator *locator,
 							 ForkNumber forknum);
 extern void AioLeaveReserves(void);
-extern void AioTrimAfterVacuum(Relation rel);
+extern void AioVacuumTable(Relation rel, struct VacuumParams *params,
+						   BufferAccessStrategy strategy);
 extern int	AioPerformFallocate(PgAioHandle *ioh);
 
 /* tails/method_io_uring.c, called by a seam */

@@ -19,6 +19,7 @@ class Weave(unittest.TestCase):
                 'upstream/meson.build': "project('postgresql', version: '18.99')\n",
                 'upstream/a.c': 'int f(void)\n{\n    return old(1);\n}\n',
                 'upstream/dir/b.c': 'int g;\n',
+                'repo/subprojects/postgresql.wrap': '[wrap-file]\ndirectory = postgresql-18.98\n',
                 'repo/src/seams/links': 'link: ours -> dir/aio\n',
                 'repo/src/seams/call.sed': '# target: a.c Aio+1 old-1\ns/old/Aio/\n',
                 'repo/ours/x.c': '\n'}.items():
@@ -78,7 +79,8 @@ class Weave(unittest.TestCase):
     def test_rule_that_no_longer_matches(self):
         self.woven()
         self.write('upstream/a.c', 'int f(void)\n{\n    return renamed(1);\n}\n')
-        self.fails('seam call.sed: a.c: expected Aio+1, found +0; upstream 18.99 no longer fits this rule')
+        self.fails('seam call.sed: a.c: expected Aio+1, found +0; '
+                   'likely cause: PostgreSQL 18.99 differs from 18.98, for which it was written')
         self.assertIn('Aio(1)', self.read('woven/a.c'))
 
     def test_rule_that_matches_too_often(self):
@@ -92,9 +94,34 @@ class Weave(unittest.TestCase):
 
     def test_every_misfit_is_named(self):
         self.write('upstream/a.c', '\n')
-        self.write('repo/src/seams/other.sed', '# target: dir/c.c Aio+1\ns/x/Aio/\n')
+        self.write('repo/src/seams/other.sed', '# target: dir/c.c Aio+1\n# target: a.c AioX+1\ns/x/Aio/\n')
         self.fails('seam call.sed: a.c: expected Aio+1')
+        self.fails('seam other.sed: a.c: expected AioX+1')
         self.fails('seam other.sed: dir/c.c: no such file')
+
+    def test_what_spatch_cannot_parse_is_the_cause(self):
+        self.write('upstream/a.c', 'int f(void)\n{\n    return old(1);\n}\n\nint\ng(void)\n{\n    int x = (; h();\n}\n')
+        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n@@ @@\n g(...)\n {\n'
+                   '+ AioMore();\n  h();\n ...\n }\n')
+        self.fails('seam more.cocci: a.c: expected AioMore+1, found +0; likely cause: spatch')
+        self.fails('cannot parse g()')
+
+    def test_rule_that_spatch_cannot_read(self):
+        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n@@ (( @@\n')
+        self.fails('seam more.cocci: a.c: spatch failed')
+
+    def test_spatch_does_not_see_attributes(self):
+        attributes = 'pg_attribute_unused() = 0, j PG_USED_FOR_ASSERTS_ONLY'
+        self.write('upstream/a.c', 'pg_noreturn static pg_noinline void\nf(void)\n{\n'
+                   f'    int i {attributes};\n\n    i++;\n    old(1); /* pg_noinline */\n}}\n')
+        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n@@ @@\n f(...)\n {\n <+...\n'
+                   '+ AioMore();\n  Aio(...);\n ...+>\n }\n')
+        self.woven()
+        text = self.read('woven/a.c')
+        self.assertIn('AioMore();', text)
+        self.assertIn('pg_noreturn static pg_noinline void\n', text)
+        self.assertIn(f'    int i {attributes};\n', text)
+        self.assertIn('/* pg_noinline */', text)
 
     def test_directory_that_upstream_has_too(self):
         self.write('upstream/dir/aio/y.c', '\n')

@@ -67,8 +67,6 @@ vacuum_rel(Oid relid)
 {
 	if (full)
 		cluster_rel(rel);
-	else {
-		table_relation_vacuum(rel, params, bstrategy);
-		AioTrimAfterVacuum(rel);
-	}
+	else
+		AioVacuumTable(rel, params, bstrategy);
 }
