@@ -198,8 +198,11 @@ static void
 reset_stats(TimestampTz ts)
 {
 	SharedStats *shared = shared_stats();
-	AioStats   *stats = &shared->stats;
+	AioStats   *stats;
 
+	if (shared == NULL)
+		return;
+	stats = &shared->stats;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	MemSet(stats->kinds, 0, sizeof(stats->kinds));
 	MemSet(stats->depth, 0, sizeof(stats->depth));

@@ -92,7 +92,7 @@ take_off(AioFdwAhead *ahead)
 {
 	PGconn	   *conn = ahead->conn;
 	ForeignScanState *node = ahead->node;
-	PGresult   *res;
+	PGresult   *res = NULL;
 
 	if (!ahead->failed)
 	{
