@@ -28,7 +28,7 @@ HARMLESS = re.compile(
     # what is not in the WAL may be torn, and can be done without
     r'invalid page in block \d+ of relation "[^"]*_(fsm|vm)"; zeroing')
 # upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself
-TWICE = 'AbortTransaction while in ABORT state'
+TWICE = re.compile('Abort(Sub)?Transaction while in ABORT state$')
 # upstream's: without a postmaster, a leader of parallel workers that aborts raises a new error in the abort, and ends in
 # a transaction
 LEADER = r'\[%s\] [^|]*\|57P01\|FATAL:  postmaster exited during a parallel transaction'
@@ -58,7 +58,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
         match = LINE.match(line)
         if not match:
             trap = re.match(r'TRAP: .*PID: (\d+)', line)
-            if trap and disk_fails and f'[{trap[1]}] client backend|01000|WARNING:  {TWICE}' in text:
+            if trap and disk_fails and re.search(rf'\[{trap[1]}\] client backend\|01000\|WARNING:  {TWICE.pattern}', text, re.M):
                 panicked = True
             elif trap and killed and line.startswith(LEADER_TRAPS) and re.search(LEADER % trap[1], text):
                 continue
@@ -71,7 +71,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
         explained = disk_fails and (DISK.search(message) or code in ('58030', '53100'))
         if level == 'PANIC':
             panicked = panicked or explained
-        if message == TWICE and killed and re.search(LEADER % pid, text):
+        if TWICE.match(message) and killed and re.search(LEADER % pid, text):
             continue
         if HARMLESS.search(message) or explained or streaming and STREAMING.search(message):
             continue

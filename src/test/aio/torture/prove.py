@@ -209,6 +209,7 @@ PANICS = f'{SAYS}walwriter|58030|PANIC:  could not write to log file "1" at offs
 TRAP = 'TRAP: failed Assert("%s"), File: "x.c", Line: 1, PID: %d\n'
 INSIDE = '!IsTransactionOrTransactionBlock()'
 LEADER = f'{SAYS}client backend|57P01|FATAL:  postmaster exited during a parallel transaction\n'
+TWICE = f'{SAYS}client backend|01000|WARNING:  Abort%s while in ABORT state\n'
 FUTURE = f'{SAYS}startup|01000|WARNING:  removing future two-phase state file for transaction 7\n%s' + \
     f'{SAYS}postmaster|00000|LOG:  startup process (PID 1) was terminated by signal 6: Aborted\n'
 TOO_NEW = TRAP % ('TransactionIdPrecedesOrEquals(xid, XidFromFullTransactionId(nextFullXid))', 1)
@@ -231,6 +232,9 @@ LOGS = [
     ('a leader has lost it, and nobody has done it', LEADER + TRAP % (INSIDE, 1), {}, True),
     ('a leader has lost it, and fails otherwise', LEADER + TRAP % ('x', 1), {'killed': True}, True),
     ('a leader has lost it, and another process fails', LEADER + TRAP % (INSIDE, 2), {'killed': True}, True),
+    ('a leader has lost it, and aborts twice', LEADER + TWICE % 'Transaction', {'killed': True}, False),
+    ('a leader has lost it, and aborts a subtransaction twice', LEADER + TWICE % 'SubTransaction', {'killed': True}, False),
+    ('an abort begins twice, and the postmaster is there', TWICE % 'SubTransaction', {'killed': True}, True),
     ('a sanitizer has found something', 'x.c:1:2: runtime error: shift exponent 32 is too large\n', {}, True),
 ]
 
