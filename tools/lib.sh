@@ -19,13 +19,14 @@ trap 'note "pgawait: interrupted; the same command goes on from here"; exit 130'
 die() { printf 'pgawait: %s\n' "$*" >&2; exit 1; }
 is_root() { [ "$(id -u)" -eq 0 ]; }
 
-# Run a command as the account that builds and runs servers: this one, unless it is root.
+# Run a command as the account that builds and runs servers: this one, unless it is root.  It has the groups that it has
+# after a login: a key for SSL may be readable for a group only.
 as_account() {
     if ! is_root; then
         "$@"
         return
     fi
-    setpriv --reuid="$account" --regid="$(id -g "$account")" --clear-groups \
+    setpriv --reuid="$account" --regid="$(id -g "$account")" --init-groups \
         env -u TMPDIR -u XDG_RUNTIME_DIR HOME="$account_home" USER="$account" LOGNAME="$account" "$@"
 }
 
