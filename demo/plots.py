@@ -1,7 +1,7 @@
 """The figures: rows/s and reads in flight over time, and a summary; as PNG files and as SVG for the page.
 
-Drawn by matplotlib, which comes from PyPI into build/demo/pylib where the system has none. Without it there is a
-report without figures.
+Drawn by matplotlib, which comes from PyPI into build/demo/pylib where the system has none, or else is a package of the
+system's. Without it there is a report without figures.
 """
 
 import importlib
@@ -51,7 +51,15 @@ def get_library(progress):
         importlib.invalidate_caches()
         return importlib.import_module("matplotlib")
     except (PgError, ImportError) as error:
-        progress.note(f"matplotlib cannot be had: {inputs.last_line(error)}\nso the report will have no figures")
+        progress.note(f"matplotlib cannot be had from PyPI: {inputs.last_line(error)}")
+    try:
+        with progress.step("installing the system's matplotlib"):
+            shutil.rmtree(LIBRARY, ignore_errors=True)
+            pglib.run([pglib.REPO / "tools" / "install-packages", "python3-matplotlib"])
+        importlib.invalidate_caches()
+        return importlib.import_module("matplotlib")
+    except (PgError, ImportError) as error:
+        progress.note(f"nor is it a package here: {inputs.last_line(error)}\nso the report will have no figures")
         return None
 
 
