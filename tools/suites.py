@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import textwrap
@@ -95,7 +96,8 @@ class Runner:
         status = logged(label, log, command, environment)
         found = {}
         if results.exists():
-            found = {entry['name'].split(' / ')[-1]: entry['result'] for entry in map(json.loads, results.open())}
+            # `postgresql:SUITE / NAME`, and since meson 1.9 `SUITE - postgresql:NAME`
+            found = {re.split(' / |:', entry['name'])[-1]: entry['result'] for entry in map(json.loads, results.open())}
         for test in tests:
             name = test.name.split(':', 1)[1]
             result = found.get(name, f'did not run, meson ended with status {status}')
