@@ -9,7 +9,7 @@ process is changed.  Loaded into an interactive gdb it adds the command `aio-tas
 import gdb
 import gdb.unwinder
 
-# Where aio_context_jump() (src/backend/aio/context.c) leaves registers, in words from the saved stack pointer.
+# Where aio_context_jump() (src/backend/aio/task/context.c) leaves registers, in words from the saved stack pointer.
 LAYOUTS = {
     'i386:x86-64': dict(sp='rsp', pc='rip', words=7,
                         saved={'r15': 0, 'r14': 1, 'r13': 2, 'r12': 3, 'rbx': 4, 'rbp': 5, 'rip': 6}),
@@ -65,7 +65,7 @@ def awaited(future):
     kind = future['ops']['name'].string()
     if kind != 'read':
         return kind
-    wref = future.cast(gdb.lookup_type('AioReadFuture').pointer())['wref']
+    wref = future.cast(gdb.lookup_type('AioIOFuture').pointer())['wref']
     handle = evaluate('pgaio_ctl')['io_handles'][int(wref['aio_index'])]
     if handle['generation'] != int(wref['generation_upper']) << 32 | int(wref['generation_lower']):
         return 'read, which is complete'

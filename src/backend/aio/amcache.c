@@ -16,9 +16,9 @@
  */
 #include "postgres.h"
 
-#include "aio/seams.h"
+#include "aio/server.h"
+#include "aio/task_port.h"
 #include "catalog/catalog.h"
-#include "internal.h"
 #include "utils/rel.h"
 
 /*

@@ -28,7 +28,7 @@
 #include "access/xlog.h"
 #include "aio/commit.h"
 #include "aio/stats.h"
-#include "internal.h"
+#include "io_internal.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "miscadmin.h"

@@ -18,6 +18,7 @@
 
 #include "access/xlog.h"
 #include "aio/stats.h"
+#include "aio/task_board.h"
 #include "aio/usage.h"
 #include "aio/wal.h"
 #include "portability/instr_time.h"
@@ -27,14 +28,23 @@ bool		aio_flush_is_counted = false;
 
 static bool flush_poll(AioFuture *future);
 static void flush_wait(AioFuture *future);
+static void flush_describe(const AioFuture *future, AioTaskStatus *status);
 
 static const AioFutureOps flush_ops = {
 	.name = "flush",
 	.kind = AIO_KIND_FLUSH,
+	.external = true,
 	.elsewhere = true,
 	.poll = flush_poll,
 	.wait = flush_wait,
+	.describe = flush_describe,
 };
+
+static void
+flush_describe(const AioFuture *future, AioTaskStatus *status)
+{
+	status->lsn = ((const AioFlushFuture *) future)->upto;
+}
 
 /*
  * Ask for WAL to be flushed up to 'upto', which must have been inserted, and

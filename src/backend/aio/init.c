@@ -23,11 +23,11 @@
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
-#include "aio/seams.h"
+#include "aio/server.h"
 #include "aio/task_board.h"
 #include "aio/wal.h"
 #include "aio/write.h"
-#include "internal.h"
+#include "io_internal.h"
 #include "utils/guc.h"
 
 static const struct config_enum_entry await_foreign_options[] = {
@@ -47,6 +47,8 @@ static const struct config_enum_entry await_foreign_options[] = {
 void
 AioInitialize(void)
 {
+	AioTaskPortInitialize();
+
 	DefineCustomBoolVariable("aio.await_index_inserts",
 							 "Inserts into several indexes await their reads together.",
 							 "Has no effect if \"io_method\" is \"sync\".",

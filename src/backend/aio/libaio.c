@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #include "aio/io_method.h"
-#include "internal.h"
+#include "io_internal.h"
 #include "miscadmin.h"
 #include "storage/aio_internal.h"
 #include "storage/fd.h"
@@ -124,7 +124,7 @@ reap(int at_least)
 #ifdef USE_ASSERT_CHECKING
 		for (int i = (int) n - 1; aio_debug_delay_completions > 0 && i > 0; i--)
 		{
-			int			other = AioChance(i + 1);
+			int			other = AioRandom(i + 1);
 			struct io_event event = events[i];
 
 			events[i] = events[other];

@@ -18,61 +18,15 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+#include "aio/sibling_locks.h"
 
-#include "aio/seams.h"
-#include "internal.h"
 
 /* locks held for which AioLockExcludesSiblings() */
 int			aio_sibling_locks = 0;
 
-typedef struct QuietFuture
-{
-	AioFuture	future;			/* must be first */
-	AioTask    *task;			/* who wants quiet */
-} QuietFuture;
-
-static bool quiet_poll(AioFuture *future);
-
-static const AioFutureOps quiet_ops = {
-	.name = "quiet",
-	.holds_nothing = true,
-	.poll = quiet_poll,
-};
-
-/*
- * Have all siblings of a task ended, or do those that have not hold nothing?
- */
-bool
-AioQuiet(AioTask *task)
-{
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &task->scope->suspended)
-	{
-		AioTask    *sibling = dlist_container(AioTask, node, iter.cur);
-
-		if (sibling != task && !sibling->awaits->ops->holds_nothing)
-			return false;
-	}
-	return true;
-}
-
-static bool
-quiet_poll(AioFuture *future)
-{
-	return AioQuiet(((QuietFuture *) future)->task);
-}
-
-/*
- * Suspend until no sibling has anything more to do that does not depend on
- * the running task.
- */
+/* A heavyweight lock is about to be waited for, in a task. */
 void
 AioQuiesce(void)
 {
-	QuietFuture quiet;
-
-	quiet.future.ops = &quiet_ops;
-	quiet.task = aio_current_task;
-	AioAwait(&quiet.future);
+	AioAwaitSiblingsIdle();
 }

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "access/xact.h"
-#include "aio/seams.h"
+#include "aio/server.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/pmsignal.h"

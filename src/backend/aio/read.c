@@ -22,15 +22,17 @@
  */
 #include "postgres.h"
 
+#include "aio/block.h"
 #include "aio/pgstat_aio.h"
 #include "aio/read.h"
-#include "aio/seams.h"
 #include "aio/stats.h"
-#include "internal.h"
+#include "aio/task_board.h"
+#include "io_internal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
+#include "storage/waiteventset.h"
 #include "utils/rel.h"
 
 static bool io_poll(AioFuture *future);
@@ -38,23 +40,30 @@ static void read_wait(AioFuture *future);
 static void write_wait(AioFuture *future);
 static pgsocket io_configure(AioFuture *future, uint32 *events);
 static void io_notify(AioFuture *future, uint32 events);
+static void read_abandon(AioFuture *future);
+static void io_describe(const AioFuture *future, AioTaskStatus *status);
 
 static const AioFutureOps read_ops = {
 	.name = "read",
 	.kind = AIO_KIND_READ,
+	.external = true,
 	.poll = io_poll,
 	.wait = read_wait,
 	.configure = io_configure,
 	.notify = io_notify,
+	.abandon = read_abandon,
+	.describe = io_describe,
 };
 
 static const AioFutureOps write_ops = {
 	.name = "write",
 	.kind = AIO_KIND_WRITE,
+	.external = true,
 	.poll = io_poll,
 	.wait = write_wait,
 	.configure = io_configure,
 	.notify = io_notify,
+	.describe = io_describe,
 };
 
 /*
@@ -81,11 +90,10 @@ AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
 	future->io_context = io_context;
 }
 
-/* Is this the future of a read? */
-bool
-AioFutureIsRead(const AioFuture *future)
+static void
+io_describe(const AioFuture *future, AioTaskStatus *status)
 {
-	return future->ops == &read_ops;
+	status->io = ((const AioIOFuture *) future)->wref;
 }
 
 static bool
@@ -183,11 +191,13 @@ write_wait(AioFuture *future)
  * A read in flight keeps a pin.  Those in our ring are completed by whoever
  * waits for them, so VACUUM, which waits for pins only, would wait until this
  * session happens to do I/O again.  That takes as long as the device does.
- * The caller holds no LWLock, and holds off interrupts.
+ * No LWLock is held, and interrupts are held off.
  */
-void
-AioReadAbandon(AioIOFuture *read)
+static void
+read_abandon(AioFuture *future)
 {
+	AioIOFuture *read = (AioIOFuture *) future;
+
 	if (pgaio_ctl->io_handles[read->wref.aio_index].owner_procno == MyProcNumber &&
 		!pgaio_wref_check_done(&read->wref))
 		pgaio_wref_wait(&read->wref);
@@ -230,21 +240,22 @@ AioReadReap(void)
 
 /* Is this one of the pages whose reads the task is meant to await? */
 static inline bool
-is_about(const AioTask *task, Relation rel, ForkNumber forknum)
+is_about(Relation rel, ForkNumber forknum)
 {
+	Relation	subject = AioTaskSubject();
+
 	return forknum == MAIN_FORKNUM && rel != NULL &&
-		(task->options.rel == NULL || task->options.rel == rel) &&
-		!RelationUsesLocalBuffers(rel);
+		(subject == NULL || subject == rel) && !RelationUsesLocalBuffers(rel);
 }
 
 /* The same, for callers that have no Relation, and for shared buffers only. */
 bool
-AioTaskAwaits(const AioTask *task, const SMgrRelationData *smgr,
-			  ForkNumber forknum)
+AioTaskAwaits(const SMgrRelationData *smgr, ForkNumber forknum)
 {
-	return forknum == MAIN_FORKNUM && task->options.rel != NULL &&
-		RelFileLocatorEquals(task->options.rel->rd_locator,
-							 smgr->smgr_rlocator.locator);
+	Relation	subject = AioTaskSubject();
+
+	return forknum == MAIN_FORKNUM && subject != NULL &&
+		RelFileLocatorEquals(subject->rd_locator, smgr->smgr_rlocator.locator);
 }
 
 /*
@@ -255,7 +266,7 @@ AioTaskAwaits(const AioTask *task, const SMgrRelationData *smgr,
 static AioSuspendVerdict
 may_await(Relation rel, ForkNumber forknum)
 {
-	if (!is_about(aio_current_task, rel, forknum))
+	if (!is_about(rel, forknum))
 		return AIO_SUSPEND_PINNED_DOWN;
 	return AioMaySuspend();
 }
@@ -309,7 +320,7 @@ AioTaskReadFlags(ReadBuffersOperation *operation)
 
 	verdict = may_await(operation->rel, operation->forknum);
 	if (verdict != AIO_SUSPEND_OK)
-		aio_session_stats_data.blocked[verdict]++;
+		aio_task_counters.blocked[verdict]++;
 	else
 	{
 		await_others_read(operation);
@@ -326,6 +337,7 @@ AioTaskReadFlags(ReadBuffersOperation *operation)
 void
 AioAwaitTaskRead(ReadBuffersOperation *operation)
 {
+	Relation	subject = AioTaskSubject();
 	AioIOFuture read;
 
 	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0 ||
@@ -333,9 +345,9 @@ AioAwaitTaskRead(ReadBuffersOperation *operation)
 		return;
 
 	AioBatchConsider();
-	if (aio_current_task->options.rel != NULL)
+	if (subject != NULL)
 	{
-		AioIndexStats *stats = AioPendingIndexStats(aio_current_task->options.rel);
+		AioIndexStats *stats = AioPendingIndexStats(subject);
 
 		if (stats != NULL)
 			stats->reads++;
@@ -354,16 +366,16 @@ AioAwaitTaskRead(ReadBuffersOperation *operation)
 void
 AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer)
 {
-	AioTask    *task = aio_current_task;
-	AioPageHook hook = task->options.page_hook;
+	Relation	subject = AioTaskSubject();
 
 	if (unlikely(aio_debug_suspend) &&
 		may_await(rel, forknum) == AIO_SUSPEND_OK)
 		AioYield();
-	if (hook == NULL || rel == NULL || forknum != MAIN_FORKNUM ||
-		(rel != task->options.rel && task->options.rel != NULL))
-		return;
-	task->options.page_hook = NULL;
-	hook(rel, buffer, task->arg);
-	task->options.page_hook = hook;
+	if (rel != NULL && forknum == MAIN_FORKNUM &&
+		(rel == subject || subject == NULL))
+	{
+		AioPageEvent event = {.rel = rel,.buffer = buffer};
+
+		AioTaskTell(&event);
+	}
 }

@@ -19,8 +19,11 @@
 #ifdef USE_ASSERT_CHECKING
 
 #include "access/xact.h"
-#include "aio/seams.h"
-#include "internal.h"
+#include "aio/block.h"
+#include "aio/sibling_locks.h"
+#include "aio/task_board.h"
+#include "aio/task_port.h"
+#include "io_internal.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
@@ -79,7 +82,7 @@ AioAssertMaySleep(void)
 	if (aio_current_task != NULL &&
 		(lock->tag.locktag_type == LOCKTAG_TRANSACTION ||
 		 lock->tag.locktag_type == LOCKTAG_SPECULATIVE_TOKEN))
-		Assert(AioQuiet(aio_current_task));
+		Assert(AioSiblingsIdle());
 }
 
 /* What a task may not change while it runs, nor others while it does not. */
@@ -113,14 +116,15 @@ compare(const AioHeld *before, const AioHeld *now)
 void
 AioAssertTaskRuns(AioTask *task, bool begins)
 {
+	AioServerTask *mine = AioTaskLocal(task);
 	AioHeld		now;
 
 	note(&now);
 	if (begins)
-		task->pins = 0;
+		mine->pins = 0;
 	else
-		compare(&task->held, &now);
-	task->held = now;
+		compare(&mine->held, &now);
+	mine->held = now;
 }
 
 /*
@@ -133,12 +137,13 @@ AioAssertTaskRuns(AioTask *task, bool begins)
 void
 AioAssertTaskStops(AioTask *task)
 {
+	AioServerTask *mine = AioTaskLocal(task);
 	AioHeld		now;
 
 	note(&now);
-	task->pins += now.pins - task->held.pins;
-	Assert(task->pins >= -1 && task->pins <= TASK_PINS_MAX);
-	compare(&task->held, &now);
+	mine->pins += now.pins - mine->held.pins;
+	Assert(mine->pins >= -1 && mine->pins <= TASK_PINS_MAX);
+	compare(&mine->held, &now);
 	Assert(pgaio_my_backend->handed_out_io == NULL);
 }
 

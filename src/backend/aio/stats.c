@@ -26,6 +26,7 @@ AioStatsReset(void)
 {
 	AioStatsAdvance();
 	base = aio_session_stats_data;
+	base.tasks = aio_task_counters;
 	aio_session_stats_data.reads_in_flight_max = aio_session_stats_data.reads_in_flight;
 }
 
@@ -35,15 +36,16 @@ AioStatsShown(AioSessionStats *shown)
 {
 	AioStatsAdvance();
 	*shown = aio_session_stats_data;
+	shown->tasks = aio_task_counters;
 #define SINCE_BASE(counter) shown->counter -= base.counter
-	SINCE_BASE(scopes);
-	SINCE_BASE(tasks);
-	SINCE_BASE(tasks_suspended);
-	SINCE_BASE(tasks_failed);
-	SINCE_BASE(tasks_dropped);
-	SINCE_BASE(suspensions);
+	SINCE_BASE(tasks.scopes);
+	SINCE_BASE(tasks.tasks);
+	SINCE_BASE(tasks.tasks_suspended);
+	SINCE_BASE(tasks.tasks_failed);
+	SINCE_BASE(tasks.tasks_dropped);
+	SINCE_BASE(tasks.suspensions);
 	for (int i = 0; i < AIO_SUSPEND_VERDICTS; i++)
-		SINCE_BASE(blocked[i]);
+		SINCE_BASE(tasks.blocked[i]);
 	SINCE_BASE(reads);
 	INSTR_TIME_SUBTRACT(shown->wait_time, base.wait_time);
 	SINCE_BASE(entries_gathered);
@@ -73,7 +75,7 @@ AioStatsAdvance(void)
 	instr_time	now;
 
 	INSTR_TIME_SET_CURRENT(now);
-	if (stats->suspended_tasks > 0)
+	if (aio_task_counters.suspended > 0)
 	{
 		instr_time	elapsed = now;
 		double		us;
@@ -107,15 +109,13 @@ AioStatsReadEnded(void)
 	aio_session_stats_data.reads_in_flight--;
 }
 
-/* The number of suspended tasks changes by so many. */
+/* The number of suspended tasks is going to change by so many. */
 void
 AioStatsSuspended(int change)
 {
 	AioKindUsage *usage = &aio_usage[AIO_KIND_TASK];
-	int			suspended;
 
 	AioStatsAdvance();
-	suspended = aio_session_stats_data.suspended_tasks += change;
-	usage->in_flight = suspended;
-	usage->in_flight_max = Max(usage->in_flight_max, suspended);
+	usage->in_flight = aio_task_counters.suspended + change;
+	usage->in_flight_max = Max(usage->in_flight_max, usage->in_flight);
 }

@@ -22,8 +22,8 @@
  */
 #include "postgres.h"
 
-#include "aio/seams.h"
-#include "internal.h"
+#include "aio/block.h"
+#include "io_internal.h"
 #include "storage/aio.h"
 
 /* staged reads at which a batch is submitted at the latest */

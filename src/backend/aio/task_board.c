@@ -26,8 +26,8 @@
 
 typedef struct Place
 {
-	uint32		changes;		/* odd while the notice is being changed */
-	AioTaskNotice notice;		/* its pid is 0 if there is none */
+	uint32		changes;		/* odd while the status is being changed */
+	AioTaskStatus status;		/* its pid is 0 if there is none */
 } Place;
 
 static Place *board;
@@ -60,7 +60,7 @@ init_board(void)
 	for (int i = 0; i < AioTaskBoardSize(); i++)
 	{
 		board[i].changes = 0;
-		board[i].notice.pid = 0;
+		board[i].status.pid = 0;
 	}
 }
 
@@ -111,13 +111,13 @@ AioTaskBoardGiveBack(int place)
 
 /* A task is about to be suspended. */
 void
-AioTaskBoardPost(int place, const AioTaskNotice *notice)
+AioTaskBoardPost(int place, const AioTaskStatus *status)
 {
 	Place	   *mine = my_place(place);
 
 	mine->changes++;
 	pg_write_barrier();
-	mine->notice = *notice;
+	mine->status = *status;
 	pg_write_barrier();
 	mine->changes++;
 }
@@ -130,7 +130,7 @@ AioTaskBoardRemove(int place)
 
 	mine->changes++;
 	pg_write_barrier();
-	mine->notice.pid = 0;
+	mine->status.pid = 0;
 	pg_write_barrier();
 	mine->changes++;
 }
@@ -147,7 +147,7 @@ AioTaskBoardSize(void)
  * it changes all the time.
  */
 bool
-AioTaskBoardRead(int n, AioTaskNotice *notice)
+AioTaskBoardRead(int n, AioTaskStatus *status)
 {
 	volatile Place *place = &board[n];
 
@@ -156,12 +156,12 @@ AioTaskBoardRead(int n, AioTaskNotice *notice)
 		uint32		before = place->changes;
 
 		pg_read_barrier();
-		if (place->notice.pid == 0)
+		if (place->status.pid == 0)
 			return false;
-		memcpy(notice, unvolatize(AioTaskNotice *, &place->notice), sizeof(AioTaskNotice));
+		memcpy(status, unvolatize(AioTaskStatus *, &place->status), sizeof(AioTaskStatus));
 		pg_read_barrier();
 		if (place->changes == before && before % 2 == 0)
-			return notice->pid != 0;
+			return status->pid != 0;
 	}
 	return false;
 }

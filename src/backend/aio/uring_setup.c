@@ -15,7 +15,7 @@
 
 #include <sys/resource.h>
 
-#include "aio/seams.h"
+#include "aio/server.h"
 #include "miscadmin.h"
 #include "storage/aio.h"
 

@@ -114,14 +114,14 @@ AioFutureKindName(AioFutureKind kind)
 void
 AioUsageNow(AioKindUsage *usage)
 {
-	const AioSessionStats *stats = &aio_session_stats_data;
+	const AioTaskCounters *counters = &aio_task_counters;
 	AioKindUsage *tasks = &usage[AIO_KIND_TASK];
 
 	memcpy(usage, aio_usage, sizeof(aio_usage));
-	tasks->started = stats->tasks;
-	tasks->suspended = stats->tasks_suspended;
-	tasks->completed_inline = stats->tasks - stats->tasks_suspended;
-	tasks->cancelled = stats->tasks_dropped;
+	tasks->started = counters->tasks;
+	tasks->suspended = counters->tasks_suspended;
+	tasks->completed_inline = counters->tasks - counters->tasks_suspended;
+	tasks->cancelled = counters->tasks_dropped;
 }
 
 static void

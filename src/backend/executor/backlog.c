@@ -482,13 +482,13 @@ drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 	AioWatchReads(&backlog->index->rd_locator);
 
 	counts->batches++;
-	counts->suspended -= aio_session_stats_data.tasks_suspended;
+	counts->suspended -= aio_task_counters.tasks_suspended;
 	aio_leaf_stream_in_flight_max = 0;
 
 	context = AllocSetContextCreate(statement->context, "index backlog drain",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	AioScopeRun(insert_sorted, backlog);
+	AioScopeRun(insert_sorted, backlog, AioIsDataError);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	free_chunks(backlog, statement);
@@ -505,7 +505,7 @@ drain_index(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 		/* those of tasks have been counted, but there are others */
 		stats->reads = reads + aio_reads_watched - watched;
 	}
-	counts->suspended += aio_session_stats_data.tasks_suspended;
+	counts->suspended += aio_task_counters.tasks_suspended;
 	counts->in_flight_max = Max(counts->in_flight_max, aio_leaf_stream_in_flight_max);
 }
 

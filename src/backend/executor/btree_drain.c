@@ -331,7 +331,7 @@ AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries, AioScope *scope)
 	drain->page = palloc_aligned(BLCKSZ, MAXIMUM_ALIGNOF, 0);
 	drain->stream = AioLeafStreamBegin(backlog->index, plan_runs, drain);
 
-	options.rel = drain->index;
+	options.subject = drain->index;
 	task.drain = drain;
 	while (AioLeafStreamNext(drain->stream, &buffer, &task.run))
 	{

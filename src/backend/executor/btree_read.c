@@ -26,6 +26,7 @@
 #include "access/itup.h"
 #include "access/nbtree.h"
 #include "aio/future.h"
+#include "aio/read.h"
 #include "index_task.h"
 #include "storage/bufmgr.h"
 #include "utils/memdebug.h"
@@ -102,17 +103,18 @@ watch_closely(Relation rel, Buffer buffer, AioIndexTask *task)
 }
 
 /*
- * AioPageHook of btree tasks.
+ * AioTaskHook of btree tasks, for an AioPageEvent.
  */
 void
-AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg)
+AioBtreeWatchPage(void *event, void *arg)
 {
-	Page		page = BufferGetPage(buffer);
+	const AioPageEvent *arrived = event;
+	Page		page = BufferGetPage(arrived->buffer);
 
 	/* nbtree tells valgrind that nobody looks at a page without a lock */
 	VALGRIND_MAKE_MEM_DEFINED(page, BLCKSZ);
 	if (unlikely(nearly_full(page)))
-		watch_closely(rel, buffer, arg);
+		watch_closely(arrived->rel, arrived->buffer, arg);
 	VALGRIND_MAKE_MEM_NOACCESS(page, BLCKSZ);
 }
 

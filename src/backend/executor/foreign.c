@@ -284,6 +284,7 @@ stream_notify(AioFuture *future, uint32 events)
 static const AioFutureOps stream_ops = {
 	.name = "foreign",
 	.kind = AIO_KIND_FOREIGN,
+	.external = true,
 	.remote = true,
 	.poll = stream_poll,
 	.wait = stream_wait,

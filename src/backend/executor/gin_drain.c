@@ -291,7 +291,7 @@ AioDrainGin(AioGinBacklog *gin, Relation index, AioScope *scope)
 	binaryheap *heap = binaryheap_allocate(list_length(gin->runs), compare_runs, NULL);
 	GinKey	   *parts = palloc(sizeof(GinKey) * list_length(gin->runs));
 
-	options.rel = index;
+	options.subject = index;
 	foreach_ptr(GinRun, run, gin->runs)
 	{
 		ginBeginBAScan(&run->accum);

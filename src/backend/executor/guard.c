@@ -31,7 +31,7 @@
 #include "access/xact.h"
 #include "aio/backlog.h"
 #include "aio/index_insert.h"
-#include "aio/task.h"
+#include "aio/task_port.h"
 #include "backlog.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
@@ -88,7 +88,7 @@ guard_begin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 }
 
 /*
- * Could this error be about a row?  Unlike AioErrorIsAboutRow(), which has to
+ * Could this error be about a row?  Unlike AioIsDataError(), which has to
  * be right about errors of index inserts only, this says yes if in doubt.
  */
 static bool
@@ -136,7 +136,9 @@ settle(AioGuard *guard)
 		error = CopyErrorData();
 		FlushErrorState();
 
-		AioCleanUpAfterError(guard->holdoff, guard->cancel_holdoff);
+		AioCleanUpAfterError();
+		InterruptHoldoffCount = guard->holdoff;
+		QueryCancelHoldoffCount = guard->cancel_holdoff;
 		aio_current_scope = guard->scope;
 		CurrentResourceOwner = guard->owner;
 		SetUserIdAndSecContext(guard->userid, guard->sec_context);

@@ -210,7 +210,7 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *backlog,
 		batch.cur_lineno = NULL;
 		batch.linenos = NULL;
 		batch.serial_task = 0;
-		AioScopeRun(insert_rows, &batch);
+		AioScopeRun(insert_rows, &batch, AioIsDataError);
 	}
 	if (policy != NULL && backlog == NULL)
 		note_reads(policy, generation, 1, reads_before);
@@ -307,7 +307,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	batch.cur_lineno = cstate ? &cstate->cur_lineno : NULL;
 	batch.linenos = linenos;
 	if (batch.backlog != NULL || batch.tasks)
-		AioScopeRun(insert_rows, &batch);
+		AioScopeRun(insert_rows, &batch, AioIsDataError);
 	else
 		insert_rows(NULL, &batch);
 	/* rows that only gather read nothing yet */
@@ -451,10 +451,24 @@ AioSpawnIndexInsert(AioScope *scope, Relation index, Relation heap,
 	task->natts = info->ii_NumIndexAttrs;
 	memcpy(task->values, values, sizeof(Datum) * task->natts);
 	memcpy(task->isnull, isnull, sizeof(bool) * task->natts);
-	options.rel = index;
+	options.subject = index;
 	task_id = AioSpawnPrepared(scope, &options, insert_entry, task);
 	if (lane != NULL)
 		AioLaneSetTask(lane, task_id);
+}
+
+/*
+ * Is this error about the data of a row, so that inserting the rows one after
+ * the other would have met an earlier row's error first?
+ */
+bool
+AioIsDataError(int sqlerrcode)
+{
+	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
+
+	return category == ERRCODE_DATA_EXCEPTION ||
+		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
+		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 }
 
 /*
@@ -540,8 +554,8 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 		task->isnull[i] = isnull[i];
 	}
 
-	options.rel = indexRelation;
-	options.page_hook = mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
+	options.subject = indexRelation;
+	options.hook = mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
 	options.ordered = task->ordered;
 	task_id = AioSpawnPrepared(batch->scope, &options, insert_entry, task);
 

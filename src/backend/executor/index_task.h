@@ -42,7 +42,7 @@ typedef struct AioIndexTask
 } AioIndexTask;
 
 /* btree_read.c, hash_read.c: bring in what the insert will need */
-extern void AioBtreeWatchPage(Relation rel, Buffer buffer, void *arg);
+extern void AioBtreeWatchPage(void *event, void *arg);
 extern void AioBtreeReadAhead(AioIndexTask *task);
 extern void AioHashReadAhead(AioIndexTask *task);
 

@@ -64,15 +64,15 @@ aio_session_stats(PG_FUNCTION_ARGS)
 	Assert(tupdesc->natts == SESSION_STATS_COLS);
 
 	for (int v = 0; v < AIO_SUSPEND_VERDICTS; v++)
-		blocked += stats->blocked[v];
+		blocked += stats->tasks.blocked[v];
 
-	values[i++] = Int64GetDatum(stats->scopes);
-	values[i++] = Int64GetDatum(stats->tasks);
-	values[i++] = Int64GetDatum(stats->tasks - stats->tasks_suspended);
-	values[i++] = Int64GetDatum(stats->tasks_suspended);
-	values[i++] = Int64GetDatum(stats->tasks_failed);
-	values[i++] = Int64GetDatum(stats->tasks_dropped);
-	values[i++] = Int64GetDatum(stats->suspensions);
+	values[i++] = Int64GetDatum(stats->tasks.scopes);
+	values[i++] = Int64GetDatum(stats->tasks.tasks);
+	values[i++] = Int64GetDatum(stats->tasks.tasks - stats->tasks.tasks_suspended);
+	values[i++] = Int64GetDatum(stats->tasks.tasks_suspended);
+	values[i++] = Int64GetDatum(stats->tasks.tasks_failed);
+	values[i++] = Int64GetDatum(stats->tasks.tasks_dropped);
+	values[i++] = Int64GetDatum(stats->tasks.suspensions);
 	values[i++] = Int64GetDatum(blocked);
 	values[i++] = Int64GetDatum(stats->reads);
 	values[i++] = Int32GetDatum(stats->reads_in_flight_max);
@@ -102,10 +102,10 @@ aio_session_blocked(PG_FUNCTION_ARGS)
 		Datum		values[2];
 		bool		nulls[2] = {0};
 
-		if (stats->blocked[v] == 0)
+		if (stats->tasks.blocked[v] == 0)
 			continue;
 		values[0] = CStringGetTextDatum(AioSuspendVerdictName(v));
-		values[1] = Int64GetDatum(stats->blocked[v]);
+		values[1] = Int64GetDatum(stats->tasks.blocked[v]);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

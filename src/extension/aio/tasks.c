@@ -58,37 +58,37 @@ aio_tasks(PG_FUNCTION_ARGS)
 	{
 		Datum		values[TASKS_COLS] = {0};
 		bool		nulls[TASKS_COLS];
-		AioTaskNotice notice;
+		AioTaskStatus status;
 		AioBlocks	blocks;
 		PGPROC	   *proc;
 		Oid			role;
 		Oid			database;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!AioTaskBoardRead(n, &notice))
+		if (!AioTaskBoardRead(n, &status))
 			continue;
-		proc = BackendPidGetProc(notice.pid);
+		proc = BackendPidGetProc(status.pid);
 		if (proc == NULL)
 			continue;			/* it has just gone */
 		role = proc->roleId;
 		database = proc->databaseId;
 		pg_read_barrier();
-		if (proc->pid != notice.pid)
+		if (proc->pid != status.pid)
 			continue;			/* and somebody else has come */
 
 		memset(nulls, true, sizeof(nulls));
-		values[0] = Int32GetDatum(notice.pid);
+		values[0] = Int32GetDatum(status.pid);
 		nulls[0] = false;
 		if (may_see(role))
 		{
 			memset(nulls, false, 6 * sizeof(bool));
 			values[1] = ObjectIdGetDatum(database);
-			values[2] = Int64GetDatum(notice.scope);
-			values[3] = Int64GetDatum(notice.task);
-			values[4] = ObjectIdGetDatum(notice.relation);
-			nulls[4] = !OidIsValid(notice.relation);
-			values[5] = CStringGetTextDatum(notice.awaits);
-			if (AioBlocksOf(&notice.io, &blocks))
+			values[2] = Int64GetDatum(status.scope);
+			values[3] = Int64GetDatum(status.task);
+			values[4] = ObjectIdGetDatum(status.relation);
+			nulls[4] = !OidIsValid(status.relation);
+			values[5] = CStringGetTextDatum(status.awaits);
+			if (AioBlocksOf(&status.io, &blocks))
 			{
 				memset(&nulls[6], false, 5 * sizeof(bool));
 				values[6] = ObjectIdGetDatum(blocks.locator.spcOid);
@@ -97,12 +97,12 @@ aio_tasks(PG_FUNCTION_ARGS)
 				values[9] = Int64GetDatum(blocks.first);
 				values[10] = Int32GetDatum(blocks.nblocks);
 			}
-			if (notice.lsn != InvalidXLogRecPtr)
+			if (status.lsn != InvalidXLogRecPtr)
 			{
-				values[11] = LSNGetDatum(notice.lsn);
+				values[11] = LSNGetDatum(status.lsn);
 				nulls[11] = false;
 			}
-			values[12] = TimestampTzGetDatum(timestamp_of(notice.since));
+			values[12] = TimestampTzGetDatum(timestamp_of(status.since));
 			nulls[12] = false;
 		}
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -22,20 +22,7 @@
 
 typedef struct AioFuture AioFuture;
 
-/* What is pending, in statistics. */
-typedef enum AioFutureKind
-{
-	AIO_KIND_NONE,				/* what only tasks wait for; not shown */
-	AIO_KIND_TASK,				/* tasks themselves */
-	AIO_KIND_READ,				/* of pages, by anyone */
-	AIO_KIND_WRITE,				/* of pages */
-	AIO_KIND_EXTEND,			/* space allocated ahead */
-	AIO_KIND_WAL,				/* writes of WAL */
-	AIO_KIND_FLUSH,				/* of WAL */
-	AIO_KIND_FOREIGN,			/* batches of rows for foreign servers */
-} AioFutureKind;
-
-#define AIO_KINDS	(AIO_KIND_FOREIGN + 1)
+struct AioTaskStatus;
 
 /*
  * How one kind of future works.  The callbacks may run on any stack of the
@@ -46,8 +33,11 @@ typedef struct AioFutureOps
 	/* name of this kind of future, a constant for views and debug output */
 	const char *name;
 
-	/* as what it is counted */
-	AioFutureKind kind;
+	/* as what its owner counts it; 0 if it is not counted */
+	int			kind;
+
+	/* Something other than a task of this process completes it */
+	bool		external;
 
 	/*
 	 * Whoever awaits it holds no pin nor anything else that another process
@@ -92,6 +82,21 @@ typedef struct AioFutureOps
 	 * waiting; poll() tells whether it is complete.  May raise.
 	 */
 	void		(*notify) (AioFuture *future, uint32 events);
+
+	/*
+	 * Optional: the task that awaits it has been dropped, and its stack,
+	 * where the future may be, is about to be used again.  Sees to it that
+	 * nobody refers to the future any more.  Interrupts are held off; may
+	 * block, may not raise.
+	 */
+	void		(*abandon) (AioFuture *future);
+
+	/*
+	 * Optional: say in the status of the task that awaits it what is awaited.
+	 * Must not block, raise or allocate.
+	 */
+	void		(*describe) (const AioFuture *future,
+							 struct AioTaskStatus *status);
 } AioFutureOps;
 
 /* Embedded as first member in every kind of future. */

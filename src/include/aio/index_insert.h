@@ -27,6 +27,7 @@ extern List *AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
 extern List **AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots,
 								  int nslots, CommandId cid, EState *estate,
 								  CopyFromState cstate, const uint64 *linenos);
+extern bool AioIsDataError(int sqlerrcode);
 extern bool AioIndexInsertInScope(Relation indexRelation, Datum *values,
 								  bool *isnull, ItemPointer tid,
 								  Relation heapRelation,

@@ -13,7 +13,9 @@
 #include "aio/future.h"
 #include "aio/task.h"
 #include "storage/aio_types.h"
+#include "storage/bufmgr.h"
 #include "storage/smgr.h"
+#include "utils/relcache.h"
 
 /*
  * Completion of one AIO, of this backend or of another one.  Lives on the
@@ -26,6 +28,18 @@ typedef struct AioIOFuture
 	int			io_context;		/* for pg_stat_io, or AIO_IO_NOT_COUNTED */
 } AioIOFuture;
 
+/*
+ * What AioTaskTell() passes to a task's hook: a page of the main fork of the
+ * relation that the task works on is in memory, and pinned.  Whether other
+ * locks are held is AioMaySuspend()'s to tell.  Pages for which the hook itself
+ * asks are not told.
+ */
+typedef struct AioPageEvent
+{
+	Relation	rel;
+	Buffer		buffer;
+} AioPageEvent;
+
 /* somebody else has counted that I/O, or will */
 #define AIO_IO_NOT_COUNTED	(-1)
 
@@ -33,11 +47,37 @@ extern void AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
 							  int io_context);
 extern void AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
 							   int io_context);
-extern bool AioFutureIsRead(const AioFuture *future);
-extern void AioReadAbandon(AioIOFuture *read);
 extern void AioReadAbandonAll(void);
 extern void AioReadReap(void);
-extern bool AioTaskAwaits(const AioTask *task, const SMgrRelationData *smgr,
-						  ForkNumber forknum);
+extern bool AioTaskAwaits(const SMgrRelationData *smgr, ForkNumber forknum);
+
+extern int	AioTaskReadFlags(ReadBuffersOperation *operation);
+extern void AioAwaitTaskRead(ReadBuffersOperation *operation);
+extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
+
+/* AsyncReadBuffers(): how to read pages that are not in memory */
+static inline int
+AioReadFlags(ReadBuffersOperation *operation)
+{
+	if (likely(aio_current_task == NULL))
+		return operation->flags;
+	return AioTaskReadFlags(operation);
+}
+
+/* ReadBuffer_common(): before it waits for that read */
+static inline void
+AioAwaitRead(ReadBuffersOperation *operation)
+{
+	if (unlikely(aio_current_task != NULL))
+		AioAwaitTaskRead(operation);
+}
+
+/* ReadBuffer_common(): the page is in memory, pinned and not locked */
+static inline void
+AioReadDone(Relation rel, ForkNumber forknum, Buffer buffer)
+{
+	if (unlikely(aio_current_task != NULL))
+		AioPageArrived(rel, forknum, buffer);
+}
 
 #endif							/* AIO_READ_H */

@@ -15,6 +15,7 @@
 #define AIO_SEAMS_H
 
 #include "aio/backlog.h"
+#include "aio/block.h"
 #include "aio/btree_leaf.h"
 #include "aio/commit.h"
 #include "aio/extend.h"
@@ -24,53 +25,13 @@
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
+#include "aio/read.h"
+#include "aio/server.h"
+#include "aio/sibling_locks.h"
 #include "aio/task.h"
 #include "aio/usage.h"
 #include "aio/wal.h"
 #include "aio/write.h"
-#include "storage/bufmgr.h"
-#include "storage/lock.h"
-
-/* state owned by submit.c: an AIO batch of ours is open */
-extern PGDLLIMPORT bool aio_batch_open;
-
-/* number of held locks of a kind that must exclude sibling tasks */
-extern PGDLLIMPORT int aio_sibling_locks;
-
-extern void AioInitialize(void);
-extern int	AioTaskReadFlags(ReadBuffersOperation *operation);
-extern void AioAwaitTaskRead(ReadBuffersOperation *operation);
-extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
-extern void AioSubmitBatch(void);
-extern void AioQuiesce(void);
-extern void AioRetireAmCache(Relation rel);
-extern char *AioUringSetupHint(int err, char *hint);
-pg_noreturn extern void AioExitWithoutPostmaster(void);
-
-/* AsyncReadBuffers(): how to read pages that are not in memory */
-static inline int
-AioReadFlags(ReadBuffersOperation *operation)
-{
-	if (likely(aio_current_task == NULL))
-		return operation->flags;
-	return AioTaskReadFlags(operation);
-}
-
-/* ReadBuffer_common(): before it waits for that read */
-static inline void
-AioAwaitRead(ReadBuffersOperation *operation)
-{
-	if (unlikely(aio_current_task != NULL))
-		AioAwaitTaskRead(operation);
-}
-
-/* ReadBuffer_common(): the page is in memory, pinned and not locked */
-static inline void
-AioReadDone(Relation rel, ForkNumber forknum, Buffer buffer)
-{
-	if (unlikely(aio_current_task != NULL))
-		AioPageArrived(rel, forknum, buffer);
-}
 
 /* ExecInsertIndexTuples(): insert an entry, perhaps in a task */
 static inline bool
@@ -157,24 +118,6 @@ AioBeforeDDL(void)
 		AioEndApply();
 }
 
-/* do the rules that rules.c knows permit to wait, or to sleep? */
-#ifdef USE_ASSERT_CHECKING
-extern void AioAssertMayBlock(void);
-extern void AioAssertMaySleep(void);
-#else
-#define AioAssertMayBlock()	((void) 0)
-#define AioAssertMaySleep()	((void) 0)
-#endif
-
-/* wherever this process is about to wait for another one */
-static inline void
-AioBeforeBlock(void)
-{
-	if (unlikely(aio_batch_open))
-		AioSubmitBatch();
-	AioAssertMayBlock();
-}
-
 /* WaitEventSetWait(): it sleeps, and will notice nothing meanwhile */
 static inline void
 AioBeforeSleep(void)
@@ -211,58 +154,6 @@ AioWhileIdle(void)
 {
 	if (unlikely(aio_reserves_used))
 		AioLeaveReserves();
-}
-
-/* wherever it is about to wait for another transaction */
-static inline void
-AioBeforeLockWait(void)
-{
-	if (unlikely(aio_current_task != NULL))
-		AioQuiesce();
-}
-
-/*
- * Locks of these kinds belong to the process and protect it from others only:
- * two tasks of one backend would both own them.  Hence a task that took one
- * does not suspend before it gave it back.
- */
-static inline bool
-AioLockExcludesSiblings(const LOCKTAG *tag)
-{
-	switch ((LockTagType) tag->locktag_type)
-	{
-		case LOCKTAG_RELATION_EXTEND:
-		case LOCKTAG_PAGE:
-		case LOCKTAG_TUPLE:
-		case LOCKTAG_SPECULATIVE_TOKEN:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/* lock.c: this process is about to hold a lock once, or once more */
-static inline void
-AioLocalLockGranted(const LOCALLOCK *lock)
-{
-	if (lock->nLocks == 0 && AioLockExcludesSiblings(&lock->tag.lock))
-		aio_sibling_locks++;
-}
-
-/* lock.c: it holds it once less */
-static inline void
-AioLocalLockReleased(const LOCALLOCK *lock)
-{
-	if (lock->nLocks == 0 && AioLockExcludesSiblings(&lock->tag.lock))
-		aio_sibling_locks--;
-}
-
-/* lock.c: it holds it no more, however often it did */
-static inline void
-AioLocalLockRemoved(const LOCALLOCK *lock)
-{
-	if (lock->nLocks > 0 && AioLockExcludesSiblings(&lock->tag.lock))
-		aio_sibling_locks--;
 }
 
 #endif							/* AIO_SEAMS_H */

@@ -13,19 +13,12 @@
 #ifndef AIO_STATS_H
 #define AIO_STATS_H
 
-#include "aio/future.h"
+#include "aio/task.h"
 #include "portability/instr_time.h"
 
 typedef struct AioSessionStats
 {
-	uint64		scopes;
-	uint64		tasks;			/* spawned */
-	uint64		tasks_suspended;	/* of these, suspended at least once */
-	uint64		tasks_failed;
-	uint64		tasks_dropped;
-	uint64		suspensions;
-	uint64		blocked[AIO_SUSPEND_VERDICTS];	/* awaits that had to block,
-												 * by reason */
+	AioTaskCounters tasks;		/* where they are shown; see aio_task_counters */
 	uint64		reads;			/* started by tasks */
 	int			reads_in_flight;
 	int			reads_in_flight_max;
@@ -52,7 +45,6 @@ typedef struct AioSessionStats
 	double		reads_in_flight_us;
 	/* time during which at least one task was suspended, in microseconds */
 	double		suspended_us;
-	int			suspended_tasks;
 	instr_time	last_change;	/* when the two integrals were advanced */
 } AioSessionStats;
 

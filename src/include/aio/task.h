@@ -15,8 +15,6 @@
 #define AIO_TASK_H
 
 #include "aio/future.h"
-#include "storage/buf.h"
-#include "utils/relcache.h"
 
 typedef struct AioScope AioScope;
 typedef struct AioTask AioTask;
@@ -24,33 +22,54 @@ typedef struct AioTask AioTask;
 /* bytes of argument that a task keeps */
 #define AIO_TASK_ARG_MAX	512
 
-/* upper limit of aio.max_tasks, and so of stacks per backend and scope */
+/* aio.max_tasks, and its upper limit, hence of stacks per backend and scope */
+extern PGDLLIMPORT int aio_max_tasks;
+
 #define AIO_MAX_TASKS_LIMIT 1024
 
 typedef void (*AioScopeBody) (AioScope *scope, void *arg);
 typedef void (*AioTaskBody) (void *arg);
 
 /*
- * A page of the relation that the task works on is in memory, and pinned.
- * Whether other locks are held is AioMaySuspend()'s to tell.
+ * Would the error of a task or body that was spawned earlier have been met
+ * first, had all been done one after the other, so that it goes before this?
  */
-typedef void (*AioPageHook) (Relation rel, Buffer buffer, void *arg);
+typedef bool (*AioErrorYields) (int sqlerrcode);
+
+/* Code that runs in the task has something to tell its creator. */
+typedef void (*AioTaskHook) (void *event, void *arg);
 
 /* What a task is allowed to do, and what its creator wants to be told. */
 typedef struct AioTaskOptions
 {
-	/* reads of this relation's main fork may suspend; NULL means any */
-	Relation	rel;
-
 	/*
-	 * Called for each page of rel's main fork that the task has pinned, but
-	 * not for those that the hook itself asks for.
+	 * What the task works on, for code that runs in it: a Relation, whose
+	 * main fork's reads may suspend, or NULL, which stands for any
 	 */
-	AioPageHook page_hook;
+	void	   *subject;
+
+	/* called by AioTaskTell(), but not while it runs already */
+	AioTaskHook hook;
 
 	/* task completes in spawn order among the ordered tasks of its scope */
 	bool		ordered;
 } AioTaskOptions;
+
+/* What has been counted since the process began. */
+typedef struct AioTaskCounters
+{
+	uint64		scopes;
+	uint64		tasks;			/* spawned */
+	uint64		tasks_suspended;	/* of these, suspended at least once */
+	uint64		tasks_failed;
+	uint64		tasks_dropped;
+	uint64		suspensions;
+	uint64		blocked[AIO_SUSPEND_VERDICTS];	/* awaits that had to block,
+												 * by reason */
+	int			suspended;		/* tasks, at the moment */
+} AioTaskCounters;
+
+extern PGDLLIMPORT AioTaskCounters aio_task_counters;
 
 /* the task that runs, or NULL on the backend's own stack */
 extern PGDLLIMPORT AioTask *aio_current_task;
@@ -68,12 +87,15 @@ extern PGDLLIMPORT int aio_debug_seed;
 extern PGDLLIMPORT int aio_debug_delay_completions;
 
 extern void AioAssignDebugSeed(int newval, void *extra);
+extern int	AioRandom(int n);
+extern bool AioOverlook(void);
 #else
 #define aio_debug_suspend false
+#define AioOverlook() false
 #endif
 
 extern bool AioScopeAllowed(void);
-extern void AioScopeRun(AioScopeBody body, void *arg);
+extern void AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields);
 extern void *AioScopeArg(AioScopeBody body);
 extern uint64 AioSpawn(AioScope *scope, const AioTaskOptions *options,
 					   AioTaskBody body, const void *arg, size_t arg_size);
@@ -86,7 +108,9 @@ extern bool AioTaskIsFirstInOrder(void);
 extern void AioAwaitTurn(void);
 extern void AioTaskForbidSuspend(void);
 extern int	AioTaskLimit(void);
-extern bool AioErrorIsAboutRow(int sqlerrcode);
-extern void AioCleanUpAfterError(uint32 holdoff, uint32 cancel_holdoff);
+extern bool AioSiblingsIdle(void);
+extern void AioAwaitSiblingsIdle(void);
+extern void *AioTaskSubject(void);
+extern void AioTaskTell(void *event);
 
 #endif							/* AIO_TASK_H */

@@ -21,7 +21,7 @@
 #define AIO_AWAITS_LENGTH	16
 
 /* One suspended task. */
-typedef struct AioTaskNotice
+typedef struct AioTaskStatus
 {
 	int			pid;
 	uint64		scope;			/* numbered by the process */
@@ -31,7 +31,7 @@ typedef struct AioTaskNotice
 	PgAioWaitRef io;			/* that it awaits; need not be valid */
 	XLogRecPtr	lsn;			/* to be flushed, or InvalidXLogRecPtr */
 	instr_time	since;
-} AioTaskNotice;
+} AioTaskStatus;
 
 /* Which blocks an I/O is about. */
 typedef struct AioBlocks
@@ -45,10 +45,10 @@ typedef struct AioBlocks
 extern void AioTaskBoardInitialize(void);
 extern int	AioTaskBoardPlace(void);
 extern void AioTaskBoardGiveBack(int place);
-extern void AioTaskBoardPost(int place, const AioTaskNotice *notice);
+extern void AioTaskBoardPost(int place, const AioTaskStatus *status);
 extern void AioTaskBoardRemove(int place);
 extern int	AioTaskBoardSize(void);
-extern bool AioTaskBoardRead(int n, AioTaskNotice *notice);
+extern bool AioTaskBoardRead(int n, AioTaskStatus *status);
 extern bool AioBlocksOf(const PgAioWaitRef *io, AioBlocks *blocks);
 
 #endif							/* AIO_TASK_BOARD_H */

@@ -13,10 +13,24 @@
 #ifndef AIO_USAGE_H
 #define AIO_USAGE_H
 
-#include "aio/future.h"
 #include "portability/instr_time.h"
 #include "storage/aio_internal.h"
 #include "storage/relfilelocator.h"
+
+/* What is pending, in statistics: AioFutureOps.kind. */
+typedef enum AioFutureKind
+{
+	AIO_KIND_NONE,				/* what only tasks wait for; not shown */
+	AIO_KIND_TASK,				/* tasks themselves */
+	AIO_KIND_READ,				/* of pages, by anyone */
+	AIO_KIND_WRITE,				/* of pages */
+	AIO_KIND_EXTEND,			/* space allocated ahead */
+	AIO_KIND_WAL,				/* writes of WAL */
+	AIO_KIND_FLUSH,				/* of WAL */
+	AIO_KIND_FOREIGN,			/* batches of rows for foreign servers */
+} AioFutureKind;
+
+#define AIO_KINDS	(AIO_KIND_FOREIGN + 1)
 
 typedef struct AioKindUsage
 {

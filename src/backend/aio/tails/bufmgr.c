@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "../internal.h"
+#include "../io_internal.h"
 #include "aio/read.h"
 #include "aio/write.h"
 #include "storage/aio_internal.h"
@@ -332,7 +332,7 @@ AioVictimBuffer(SMgrRelation smgr, ForkNumber forknum,
 {
 	Buffer		buffer;
 	bool		may_suspend = aio_current_task != NULL &&
-		AioTaskAwaits(aio_current_task, smgr, forknum);
+		AioTaskAwaits(smgr, forknum);
 
 	/* an error may have left another one here */
 	aio_victim_task = may_suspend ? aio_current_task : NULL;

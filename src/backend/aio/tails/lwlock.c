@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "../internal.h"
+#include "../io_internal.h"
 
 /* Number of LWLocks that this process holds. */
 int

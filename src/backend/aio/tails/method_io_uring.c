@@ -17,7 +17,7 @@
 
 #include <sys/resource.h>
 
-#include "../internal.h"
+#include "../io_internal.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 
@@ -234,7 +234,7 @@ drain_locked(PgAioUringContext *context)
 	START_CRIT_SECTION();
 	n = io_uring_peek_batch_cqe(&context->io_uring_ring, cqes, lengthof(cqes));
 	if (n > 0)
-		n = 1 + AioChance(n);
+		n = 1 + AioRandom(n);
 	for (int i = 0; i < n; i++)
 	{
 		handles[i] = io_uring_cqe_get_data(cqes[i]);
@@ -243,7 +243,7 @@ drain_locked(PgAioUringContext *context)
 	}
 	while (n > 0)
 	{
-		int			i = AioChance(n--);
+		int			i = AioRandom(n--);
 
 		callback.arg = handles[i];
 		pgaio_io_process_completion(handles[i], results[i]);

@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "../stack.h"
+#include "../io_internal.h"
 
 char	  **const aio_stack_base = &stack_base_ptr;
 ssize_t    *const aio_stack_depth_max_bytes = &max_stack_depth_bytes;

@@ -63,19 +63,21 @@
 #include "access/nbtree.h"
 #include "access/table.h"
 #include "aio/future.h"
+#include "aio/index_insert.h"
+#include "aio/read.h"
 #include "aio/stats.h"
 #include "aio/task.h"
 #include "aio/wait.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "internal.h"
 #include "miscadmin.h"
 #include "storage/aio.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
+#include "task/task_internal.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -233,16 +235,17 @@ nested_main(AioScope *scope, void *arg)
 	}
 }
 
-/* AioPageHook */
+/* AioTaskHook */
 static void
-page_hook(Relation rel, Buffer buffer, void *arg)
+page_hook(void *event, void *arg)
 {
-	Program    *program = arg;
+	const AioPageEvent *arrived = event;
+	BlockNumber block = BufferGetBlockNumber(arrived->buffer);
 
-	note(program, psprintf("page%u", BufferGetBlockNumber(buffer)));
+	note(arg, psprintf("page%u", block));
 	/* reads of its own are allowed, and do not lead back here */
-	if (BufferGetBlockNumber(buffer) + 1 < RelationGetNumberOfBlocks(rel))
-		ReleaseBuffer(ReadBuffer(rel, BufferGetBlockNumber(buffer) + 1));
+	if (block + 1 < RelationGetNumberOfBlocks(arrived->rel))
+		ReleaseBuffer(ReadBuffer(arrived->rel, block + 1));
 }
 
 /* Error context callback of "context" */
@@ -305,7 +308,7 @@ spawn(AioScope *scope, const char *arg)
 	}
 	if (strncmp(arg, "hooked ", 7) == 0)
 	{
-		options.page_hook = page_hook;
+		options.hook = page_hook;
 		arg += 7;
 	}
 	program = get_program(atoi(arg));
@@ -424,7 +427,7 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 	else if (strcmp(word, "join") == 0)
 		AioScopeJoin(scope);
 	else if (strcmp(word, "nest") == 0)
-		AioScopeRun(nested_main, arg);
+		AioScopeRun(nested_main, arg, AioIsDataError);
 	else if (strcmp(word, "set") == 0)
 		flags[n] = true;
 	else if (strcmp(word, "await") == 0)
@@ -560,7 +563,7 @@ run(PG_FUNCTION_ARGS)
 	callback.arg = "run()";
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
-	AioScopeRun(body_main, &body);
+	AioScopeRun(body_main, &body, AioIsDataError);
 	error_context_stack = callback.previous;
 	if (table_rel != NULL)
 		table_close(table_rel, AccessShareLock);
@@ -594,7 +597,7 @@ held(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	values[0] = Int32GetDatum(AioTaskPoolSize());
-	values[1] = Int32GetDatum(aio_session_stats_data.suspended_tasks);
+	values[1] = Int32GetDatum(aio_task_counters.suspended);
 	values[2] = Int32GetDatum(aio_session_stats_data.reads_in_flight);
 	values[3] = Int64GetDatum(MemoryContextMemAllocated(TopMemoryContext, false));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
@@ -624,9 +627,9 @@ spawn_empty(PG_FUNCTION_ARGS)
 	int			one = 1;
 
 	/* the first one makes a task */
-	AioScopeRun(spawn_empty_body, &one);
+	AioScopeRun(spawn_empty_body, &one, AioIsDataError);
 	before = MemoryContextMemAllocated(TopMemoryContext, true);
-	AioScopeRun(spawn_empty_body, &tasks);
+	AioScopeRun(spawn_empty_body, &tasks, AioIsDataError);
 	PG_RETURN_INT64((int64) (MemoryContextMemAllocated(TopMemoryContext, true) - before));
 }
 
@@ -681,7 +684,7 @@ overflow_in_child(PG_FUNCTION_ARGS)
 		setrlimit(RLIMIT_CORE, &no_core);
 		sigaltstack(&alternative, NULL);
 		sigaction(SIGSEGV, &action, NULL);
-		AioScopeRun(overflow_body, NULL);
+		AioScopeRun(overflow_body, NULL, AioIsDataError);
 		_exit(2);
 	}
 	while (waitpid(pid, &status, 0) < 0)

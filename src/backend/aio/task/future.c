@@ -12,12 +12,9 @@
  */
 #include "postgres.h"
 
-#include "aio/pgstat_aio.h"
-#include "aio/seams.h"
-#include "aio/stats.h"
-#include "internal.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "task_internal.h"
 
 static bool always_complete(AioFuture *future);
 
@@ -54,6 +51,7 @@ AioMaySuspend(void)
 {
 	AioTask    *task = aio_current_task;
 	AioScope   *scope;
+	AioSuspendVerdict verdict;
 
 	if (task == NULL)
 		return AIO_SUSPEND_NO_TASK;
@@ -63,17 +61,15 @@ AioMaySuspend(void)
 		return AIO_SUSPEND_EXITING;
 	if (CritSectionCount > 0)
 		return AIO_SUSPEND_CRITICAL;
-	if (AioHeldLWLocks() > 0)
-		return AIO_SUSPEND_LWLOCK;
 	scope = task->scope;
-	if (InterruptHoldoffCount != scope->holdoff ||
-		QueryCancelHoldoffCount != scope->cancel_holdoff)
-		return AIO_SUSPEND_HOLDOFF;
-	if (aio_sibling_locks != scope->sibling_locks)
-		return AIO_SUSPEND_HEAVYWEIGHT;
-	if (pgaio_my_backend->handed_out_io != NULL)
-		return AIO_SUSPEND_HANDED_OUT;
-	return AIO_SUSPEND_OK;
+	verdict = aio_task_port.may_suspend(&scope->held);
+
+	/* an LWLock, which holds off interrupts itself, is the better reason */
+	if (verdict != AIO_SUSPEND_LWLOCK &&
+		(InterruptHoldoffCount != scope->holdoff ||
+		 QueryCancelHoldoffCount != scope->cancel_holdoff))
+		verdict = AIO_SUSPEND_HOLDOFF;
+	return verdict;
 }
 
 /* A verdict in words, for views and debug output. */
@@ -81,16 +77,6 @@ const char *
 AioSuspendVerdictName(AioSuspendVerdict verdict)
 {
 	return verdict_names[verdict];
-}
-
-/* A task that works on this index is about to be suspended. */
-static void
-count_suspension(Relation index)
-{
-	AioIndexStats *stats = AioPendingIndexStats(index);
-
-	if (stats != NULL)
-		stats->suspensions++;
 }
 
 /*
@@ -116,19 +102,17 @@ AioAwait(AioFuture *future)
 	if (verdict != AIO_SUSPEND_OK)
 	{
 		if (task != NULL)
-			aio_session_stats_data.blocked[verdict]++;
+			aio_task_counters.blocked[verdict]++;
 		return false;
 	}
 
 	AioRememberScopes();
 	if (future->ops->remote)
 		task->scope->remote_awaited = true;
-	if (task->options.rel != NULL)
-		count_suspension(task->options.rel);
-	aio_usage[future->ops->kind].suspended++;
+	aio_task_port.awaits(task, future);
 	do
 	{
-		aio_session_stats_data.suspensions++;
+		aio_task_counters.suspensions++;
 		AioTaskSuspend(future);
 	} while (!AioPoll(future));
 	return true;
@@ -146,7 +130,7 @@ AioYield(void)
 	if (AioMaySuspend() != AIO_SUSPEND_OK)
 		return;
 	AioRememberScopes();
-	aio_session_stats_data.suspensions++;
+	aio_task_counters.suspensions++;
 	AioTaskSuspend(&future);
 }
 

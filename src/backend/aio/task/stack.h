@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stack.h
- *	  Memory for the stacks of tasks.  Private to src/backend/aio.
+ *	  Memory for the stacks of tasks.  Private to src/backend/aio/task.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -37,16 +37,5 @@ typedef struct AioStack
 
 extern bool AioStackAllocate(AioStack *stack);
 extern void AioStackFree(AioStack *stack);
-
-/* what check_stack_depth() measures against */
-typedef struct AioStackLimit
-{
-	char	   *base;
-	ssize_t		depth_max_bytes;
-} AioStackLimit;
-
-/* tails/stack_depth.c: where it keeps that */
-extern char **const aio_stack_base;
-extern ssize_t *const aio_stack_depth_max_bytes;
 
 #endif							/* AIO_STACK_H */

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * chance.c
- *	  Developer options: what may happen in any order is left to chance, or to
- *	  a seed.
+ * random.c
+ *	  Developer options: random scheduling, or one that a seed repeats.
  *
  * Who is resumed first, and when a completion is noticed, depends on disks and
  * on other processes; so it may not matter.  Here it is made to differ from one
@@ -20,7 +19,7 @@
 #ifdef USE_ASSERT_CHECKING
 
 #include "common/pg_prng.h"
-#include "internal.h"
+#include "task_internal.h"
 
 /* aio.debug_suspend, aio.debug_seed, aio.debug_delay_completions */
 bool		aio_debug_suspend = false;
@@ -38,7 +37,7 @@ AioAssignDebugSeed(int newval, void *extra)
 
 /* A number from 0 to 'n' - 1. */
 int
-AioChance(int n)
+AioRandom(int n)
 {
 	return (int) pg_prng_uint64_range(aio_debug_seed == 0 ?
 									  &pg_global_prng_state : &seeded,
@@ -53,7 +52,7 @@ bool
 AioOverlook(void)
 {
 	return unlikely(aio_debug_delay_completions > 0) &&
-		AioChance(aio_debug_delay_completions + 1) > 0;
+		AioRandom(aio_debug_delay_completions + 1) > 0;
 }
 
 #endif							/* USE_ASSERT_CHECKING */

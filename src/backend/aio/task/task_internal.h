@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * internal.h
- *	  What the files of src/backend/aio share among themselves.
+ * task_internal.h
+ *	  What the files of src/backend/aio/task share among themselves.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -12,17 +12,17 @@
 
 #include <setjmp.h>
 
-#include "aio/future.h"
-#include "aio/task.h"
+#include "aio/task_port.h"
 #include "context.h"
 #include "lib/ilist.h"
 #include "stack.h"
-#include "storage/aio_internal.h"
 #include "utils/elog.h"
 #include "utils/palloc.h"
 #include "utils/resowner.h"
-#include "utils/snapshot.h"
 #include "utils/wait_event.h"
+
+/* what the program does for tasks; set before the first scope begins */
+extern AioTaskPort aio_task_port;
 
 /*
  * What PostgreSQL keeps in globals per flow of control.  Saved and restored
@@ -35,7 +35,8 @@ typedef struct AioFlow
 	MemoryContext memory_context;
 	ResourceOwner resource_owner;
 	AioScope   *scope;
-	AioStackLimit stack_limit;
+	char	   *stack_base;
+	ssize_t		stack_depth_max;
 	uint32		wait_event;
 } AioFlow;
 
@@ -59,19 +60,6 @@ typedef enum AioTaskState
 	AIO_TASK_DROPPED,
 } AioTaskState;
 
-/* What rules.c compares. */
-typedef struct AioHeld
-{
-	int			pins;
-	int			lwlocks;
-	int			sibling_locks;
-	uint32		crit_sections;
-	uint32		holdoff;
-	uint32		cancel_holdoff;
-	int			nest_level;
-	Snapshot	snapshot;
-} AioHeld;
-
 struct AioTask
 {
 	AioTaskState state;
@@ -88,7 +76,6 @@ struct AioTask
 	AioTaskOptions options;
 	AioTaskBody body;
 	AioFuture  *awaits;			/* while suspended */
-	int			place;			/* on the board, or -1 */
 	ErrorData  *error;			/* if failed; in the scope's memory context */
 
 	AioFlow		flow;			/* its globals while it does not run */
@@ -98,10 +85,8 @@ struct AioTask
 	AioContext *resumer;		/* whom to return to when it stops running */
 	AioStack	stack;
 
-#ifdef USE_ASSERT_CHECKING
-	AioHeld		held;			/* by the process, when it began to run */
-	int			pins;			/* those of this task */
-#endif
+	/* the program's; see AioTaskLocal() */
+	int64		local[AIO_TASK_LOCAL_BYTES / sizeof(int64)];
 
 	/* copy of the spawner's argument */
 	int64		arg[AIO_TASK_ARG_MAX / sizeof(int64)];
@@ -114,6 +99,7 @@ struct AioScope
 	dlist_node	pool_node;
 	AioScopeBody body;
 	void	   *arg;			/* of the body */
+	AioErrorYields yields;
 	ResourceOwner owner;		/* current when the scope began */
 	MemoryContext memory_context;	/* likewise; errors are kept here */
 	ErrorContextCallback *error_context;	/* likewise */
@@ -132,11 +118,8 @@ struct AioScope
 	/* what held when the scope began; tasks suspend only under the same */
 	uint32		holdoff;
 	uint32		cancel_holdoff;
-	int			sibling_locks;
-	int			nest_level;
+	AioHeldLocks held;
 };
-
-extern int	aio_max_tasks;
 
 /* Note the running flow's globals. */
 static inline void
@@ -147,8 +130,8 @@ AioFlowSave(AioFlow *flow)
 	flow->memory_context = CurrentMemoryContext;
 	flow->resource_owner = CurrentResourceOwner;
 	flow->scope = aio_current_scope;
-	flow->stack_limit.base = *aio_stack_base;
-	flow->stack_limit.depth_max_bytes = *aio_stack_depth_max_bytes;
+	flow->stack_base = *aio_task_port.stack_base;
+	flow->stack_depth_max = *aio_task_port.stack_depth_max;
 	flow->wait_event = *(volatile uint32 *) my_wait_event_info;
 }
 
@@ -161,8 +144,8 @@ AioFlowRestore(const AioFlow *flow)
 	CurrentMemoryContext = flow->memory_context;
 	CurrentResourceOwner = flow->resource_owner;
 	aio_current_scope = flow->scope;
-	*aio_stack_base = flow->stack_limit.base;
-	*aio_stack_depth_max_bytes = flow->stack_limit.depth_max_bytes;
+	*aio_task_port.stack_base = flow->stack_base;
+	*aio_task_port.stack_depth_max = flow->stack_depth_max;
 	*(volatile uint32 *) my_wait_event_info = flow->wait_event;
 }
 
@@ -177,44 +160,13 @@ extern int	AioTaskPoolSize(void);
 
 /* scope.c */
 extern void AioRememberScopes(void);
-extern bool AioAnyTaskSuspended(void);
 
-/* lock_wait.c */
-extern bool AioQuiet(AioTask *task);
-
-/* rules.c */
 #ifdef USE_ASSERT_CHECKING
-extern void AioAssertTaskRuns(AioTask *task, bool begins);
-extern void AioAssertTaskStops(AioTask *task);
+#define AioCheckRuns(task, begins)	aio_task_port.check_runs(task, begins)
+#define AioCheckStops(task)			aio_task_port.check_stops(task)
 #else
-#define AioAssertTaskRuns(task, begins)	((void) 0)
-#define AioAssertTaskStops(task)	((void) 0)
-#endif
-
-/* tails/bufmgr.c, for rules.c */
-extern int	AioPrivatePins(void);
-
-/* tails/lwlock.c */
-extern int	AioHeldLWLocks(void);
-
-/* tails/method_io_uring.c */
-#ifdef IOMETHOD_IO_URING_ENABLED
-extern void AioUringReap(void);
-extern int	AioUringDescriptor(void);
-extern void AioUringWaitAny(PgAioHandle *ioh, uint64 generation);
-extern bool AioUringCompletionLockHeld(void);
-#endif
-
-/* submit.c */
-extern void AioBatchOpen(void);
-extern void AioBatchConsider(void);
-
-/* chance.c */
-#ifdef USE_ASSERT_CHECKING
-extern int	AioChance(int n);
-extern bool AioOverlook(void);
-#else
-#define AioOverlook() false
+#define AioCheckRuns(task, begins)	((void) 0)
+#define AioCheckStops(task)			((void) 0)
 #endif
 
 /*
@@ -227,7 +179,7 @@ static inline bool
 AioPoll(AioFuture *future)
 {
 	return future->ops->poll(future) &&
-		!(future->ops->kind > AIO_KIND_TASK && AioOverlook());
+		!(future->ops->external && AioOverlook());
 }
 
 #endif							/* AIO_TASK_INTERNAL_H */

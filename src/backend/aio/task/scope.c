@@ -12,7 +12,7 @@
  *            handles that tasks take belong to it.
  * Suspends:  waiting for tasks does, if the scope was begun inside a task.
  * Errors:    the first by spawn order is raised from the scope.  An error
- *            that is about a row lets the tasks spawned before it finish,
+ *            that yields (task.h) lets the tasks spawned before it finish,
  *            since theirs would come first; any other error ends the scope
  *            at once.  Tasks left over are dropped: they never run again,
  *            and their stacks are not reused before the owner has released
@@ -26,20 +26,10 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
-#include "aio/pgstat_aio.h"
-#include "aio/read.h"
-#include "aio/seams.h"
-#include "aio/stats.h"
-#include "aio/wait.h"
-#include "internal.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
-#include "storage/bufmgr.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
+#include "task_internal.h"
 #include "utils/memutils.h"
-#include "utils/pgstat_internal.h"
 
 AioScope   *aio_current_scope = NULL;
 
@@ -60,6 +50,7 @@ static char *print_scope(Datum res);
 static bool any_ready(AioFuture *future);
 static void any_wait(AioFuture *future);
 static bool my_turn(AioFuture *future);
+static bool siblings_idle(AioFuture *future);
 
 /*
  * Released after buffer pins and AIO handles, hence "after locks".
@@ -84,12 +75,21 @@ static const AioFutureOps turn_ops = {
 	.poll = my_turn,
 };
 
-/* complete when a task is the oldest of its scope's ordered tasks */
-typedef struct TurnFuture
+static const AioFutureOps idle_ops = {
+	.name = "siblings",
+	.holds_nothing = true,
+	.poll = siblings_idle,
+};
+
+/*
+ * Complete when a task is the oldest of its scope's ordered tasks, or when its
+ * siblings are idle
+ */
+typedef struct TaskFuture
 {
 	AioFuture	future;			/* must be first */
 	AioTask    *task;
-} TurnFuture;
+} TaskFuture;
 
 /* ------------------------------------------------------------------------
  * Life of a scope
@@ -102,11 +102,12 @@ typedef struct TurnFuture
 bool
 AioScopeAllowed(void)
 {
-	return AioHeldLWLocks() == 0 && CritSectionCount == 0;
+	return CritSectionCount == 0 && aio_task_port.scope_allowed != NULL &&
+		aio_task_port.scope_allowed();
 }
 
 static AioScope *
-scope_begin(AioScopeBody body, void *arg)
+scope_begin(AioScopeBody body, void *arg, AioErrorYields yields)
 {
 	AioScope   *scope;
 
@@ -122,6 +123,7 @@ scope_begin(AioScopeBody body, void *arg)
 	scope->number = ++last_number;
 	scope->body = body;
 	scope->arg = arg;
+	scope->yields = yields;
 	scope->owner = CurrentResourceOwner;
 	scope->memory_context = CurrentMemoryContext;
 	scope->error_context = error_context_stack;
@@ -137,11 +139,9 @@ scope_begin(AioScopeBody body, void *arg)
 	scope->remembered = false;
 	scope->holdoff = InterruptHoldoffCount;
 	scope->cancel_holdoff = QueryCancelHoldoffCount;
-	scope->sibling_locks = aio_sibling_locks;
-	scope->nest_level = GetCurrentTransactionNestLevel();
+	aio_task_port.scope_begins(&scope->held);
 	aio_current_scope = scope;
-	aio_session_stats_data.scopes++;
-	pgstat_report_fixed = true;
+	aio_task_counters.scopes++;
 	return scope;
 }
 
@@ -160,7 +160,7 @@ scope_end(AioScope *scope)
 	Assert(aio_current_scope == scope);
 	Assert(scope->nsuspended == 0);
 
-	AioBeforeBlock();
+	aio_task_port.submit();
 	aio_current_scope = scope->parent;
 	if (scope->remembered)
 	{
@@ -168,6 +168,14 @@ scope_end(AioScope *scope)
 							&scope_resowner_desc);
 	}
 	scope_free(scope);
+}
+
+/* The number of suspended tasks of this process changes by so many. */
+static void
+count_suspended(int change)
+{
+	aio_task_port.count_suspended(change);
+	aio_task_counters.suspended += change;
 }
 
 /*
@@ -191,9 +199,9 @@ drop_tasks(AioScope *scope)
 		dlist_delete(&task->node);
 		AioTaskDrop(task);
 		dlist_push_tail(&scope->dropped, &task->node);
-		aio_session_stats_data.tasks_dropped++;
+		aio_task_counters.tasks_dropped++;
 	}
-	AioStatsSuspended(-scope->nsuspended);
+	count_suspended(-scope->nsuspended);
 	scope->nsuspended = 0;
 	dlist_init(&scope->ordered);
 }
@@ -212,9 +220,8 @@ abandon_tasks(AioScope *scope)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
 
-		aio_usage[task->awaits->ops->kind].cancelled++;
-		if (AioFutureIsRead(task->awaits))
-			AioReadAbandon((AioIOFuture *) task->awaits);
+		if (task->awaits->ops->abandon != NULL)
+			task->awaits->ops->abandon(task->awaits);
 		for (AioScope *inner = task->flow.scope; inner != scope; inner = inner->parent)
 			abandon_tasks(inner);
 	}
@@ -227,13 +234,13 @@ static void
 scope_drop(AioScope *scope)
 {
 	/* nobody else would submit what our tasks have staged */
-	AioSubmitBatch();
+	aio_task_port.submit();
 
 	/* what an erring task or body has locked would be released next anyway */
-	LWLockReleaseAll();
+	aio_task_port.begin_abandon();
 	HOLD_INTERRUPTS();
 	abandon_tasks(scope);
-	AioReadAbandonAll();
+	aio_task_port.finish_abandon();
 	RESUME_INTERRUPTS();
 
 	if (dlist_is_empty(&scope->dropped))
@@ -286,7 +293,7 @@ release_scope(Datum res)
 	AioScope   *scope = (AioScope *) DatumGetPointer(res);
 	dlist_mutable_iter iter;
 
-	AioSubmitBatch();
+	aio_task_port.submit();
 	scope->remembered = false;
 
 	/* a process that exits has not passed through scope_drop() */
@@ -315,7 +322,7 @@ print_scope(Datum res)
 bool
 AioAnyTaskSuspended(void)
 {
-	return aio_session_stats_data.suspended_tasks > 0;
+	return aio_task_counters.suspended > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -328,7 +335,7 @@ AioAnyTaskSuspended(void)
 static bool
 let_others_go_first(AioScope *scope)
 {
-	return aio_debug_suspend && scope->nsuspended > 1 && AioChance(2) == 0;
+	return aio_debug_suspend && scope->nsuspended > 1 && AioRandom(2) == 0;
 }
 #else
 #define let_others_go_first(scope) false
@@ -352,33 +359,21 @@ any_ready(AioFuture *future)
 }
 
 /*
- * Is this error about the data of a row, so that inserting the rows one after
- * the other would have met an earlier row's error first?
+ * An error is not raised any further: bring about a state in which tasks of
+ * the scope can run.
  */
-bool
-AioErrorIsAboutRow(int sqlerrcode)
+static void
+clean_up(AioScope *scope)
 {
-	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
-
-	return category == ERRCODE_DATA_EXCEPTION ||
-		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
-		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+	aio_task_port.clean_up();
+	InterruptHoldoffCount = scope->holdoff;
+	QueryCancelHoldoffCount = scope->cancel_holdoff;
 }
 
-/*
- * An error that is not raised any further has left what the transaction's
- * abort would clean up: bring about a state in which tasks can run, with
- * interrupts held off as often as is given.
- */
-void
-AioCleanUpAfterError(uint32 holdoff, uint32 cancel_holdoff)
+static inline bool
+yields(const AioScope *scope, const ErrorData *error)
 {
-	LWLockReleaseAll();
-	UnlockBuffers();
-	if (pgaio_my_backend->handed_out_io != NULL)
-		pgaio_io_release(pgaio_my_backend->handed_out_io);
-	InterruptHoldoffCount = holdoff;
-	QueryCancelHoldoffCount = cancel_holdoff;
+	return scope->yields != NULL && scope->yields(error->sqlerrcode);
 }
 
 /*
@@ -389,14 +384,14 @@ task_failed(AioScope *scope, AioTask *task)
 {
 	ErrorData  *error;
 
-	aio_session_stats_data.tasks_failed++;
-	AioStatFailure(MyBackendType, AIO_KIND_TASK);
-	if (task->id > scope->turn_limit && AioErrorIsAboutRow(task->error->sqlerrcode))
+	aio_task_counters.tasks_failed++;
+	aio_task_port.failed(task);
+	if (task->id > scope->turn_limit && yields(scope, task->error))
 	{
 		/* an earlier one's error is on its way already */
 		FreeErrorData(task->error);
 		AioTaskPut(task);
-		AioCleanUpAfterError(scope->holdoff, scope->cancel_holdoff);
+		clean_up(scope);
 		return;
 	}
 	scope->failed_id = task->id <= scope->turn_limit ? task->id : 0;
@@ -443,47 +438,52 @@ run_ready(AioScope *scope)
 		{
 			dlist_delete(&task->node);
 			scope->nsuspended--;
-			AioStatsSuspended(-1);
+			count_suspended(-1);
 			task_ended(scope, task);
 		}
 	}
 	return resumed;
 }
 
-/* What the tasks of a scope await, and those of scopes within them. */
-static List *
-collect_awaited(AioScope *scope, List *futures)
+/*
+ * What the tasks of a scope await, and those of scopes within them.  'futures'
+ * may be NULL.  Returns how many these are.
+ */
+static int
+collect_awaited(AioScope *scope, AioFuture **futures)
 {
 	dlist_iter	iter;
+	int			n = 0;
 
 	dlist_foreach(iter, &scope->suspended)
 	{
 		AioFuture  *future = dlist_container(AioTask, node, iter.cur)->awaits;
 
 		if (future->ops == &any_ops)
-			futures = collect_awaited((AioScope *)
-									  ((char *) future - offsetof(AioScope, any)),
-									  futures);
+			n += collect_awaited((AioScope *)
+								 ((char *) future - offsetof(AioScope, any)),
+								 futures == NULL ? NULL : futures + n);
 		else
-			futures = lappend(futures, future);
+		{
+			if (futures != NULL)
+				futures[n] = future;
+			n++;
+		}
 	}
-	return futures;
+	return n;
 }
 
 /* Wait for all of that at once.  Returns false if that is not possible. */
 static bool
 block_for_all(AioScope *scope)
 {
-	List	   *futures = collect_awaited(scope, NIL);
-	int			n = list_length(futures);
-	AioFuture **array = palloc(n * sizeof(AioFuture *));
+	int			n = collect_awaited(scope, NULL);
+	AioFuture **futures = palloc(n * sizeof(AioFuture *));
 	bool		possible;
 
-	for (int i = 0; i < n; i++)
-		array[i] = list_nth(futures, i);
-	list_free(futures);
-	possible = AioWaitForAny(array, n, PG_WAIT_EXTENSION);
-	pfree(array);
+	collect_awaited(scope, futures);
+	possible = aio_task_port.wait_for_any(futures, n);
+	pfree(futures);
 	return possible;
 }
 
@@ -536,7 +536,7 @@ any_wait(AioFuture *future)
 static bool
 wait_for_any(AioScope *scope)
 {
-	AioSubmitBatch();
+	aio_task_port.submit();
 
 	/* the siblings of the task that we are in have something to do, perhaps */
 	if (aio_current_task != NULL)
@@ -557,7 +557,7 @@ static bool
 try_run_some(AioScope *scope)
 {
 	CHECK_FOR_INTERRUPTS();
-	AioReadReap();
+	aio_task_port.reap();
 	return run_ready(scope) > 0 || wait_for_any(scope);
 }
 
@@ -589,16 +589,15 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 	if (scope->failed_id != 0)
 		scope->turn_limit = scope->failed_id;
 
-	while (!stuck && AioErrorIsAboutRow(error->sqlerrcode) &&
+	while (!stuck && yields(scope, error) &&
 		   scope->nsuspended > 0 &&
 		   dlist_head_element(AioTask, node, &scope->suspended)->id < scope->turn_limit)
 	{
 		/* the error may have left what cannot be cleaned up here */
-		if (GetCurrentTransactionNestLevel() != scope->nest_level ||
-			aio_sibling_locks != scope->sibling_locks)
+		if (!aio_task_port.held_same(&scope->held))
 			break;
 		AioFlowRestore(flow);
-		AioCleanUpAfterError(scope->holdoff, scope->cancel_holdoff);
+		clean_up(scope);
 		scope->failed_id = 0;
 
 		PG_TRY();
@@ -624,13 +623,14 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
  *
  * May suspend if called in a task.  Raises the first error by spawn order,
  * exactly as it was raised, with the body's own error coming after all tasks
- * spawned before it.  No LWLock may be held, nor may interrupts be held off
- * by a critical section.
+ * spawned before it.  'yields' tells which errors let earlier tasks finish;
+ * NULL stands for none.  No LWLock may be held, nor may the process be in a
+ * critical section.
  */
 void
-AioScopeRun(AioScopeBody body, void *arg)
+AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields)
 {
-	AioScope   *scope = scope_begin(body, arg);
+	AioScope   *scope = scope_begin(body, arg, yields);
 	AioFlow		flow;
 
 	AioFlowSave(&flow);
@@ -740,7 +740,7 @@ AioSpawnPrepared(AioScope *scope, const AioTaskOptions *options,
 
 	Assert(aio_current_scope == scope);
 
-	aio_session_stats_data.tasks++;
+	aio_task_counters.tasks++;
 	if (unlikely(task == &stackless))
 	{
 		run_without_stack(scope, options, body);
@@ -762,8 +762,8 @@ AioSpawnPrepared(AioScope *scope, const AioTaskOptions *options,
 	{
 		dlist_push_tail(&scope->suspended, &task->node);
 		scope->nsuspended++;
-		AioStatsSuspended(1);
-		aio_session_stats_data.tasks_suspended++;
+		count_suspended(1);
+		aio_task_counters.tasks_suspended++;
 	}
 	else
 		task_ended(scope, task);
@@ -822,18 +822,15 @@ AioScopeJoinTask(AioScope *scope, uint64 task_id)
 }
 
 /*
- * How many tasks of a scope may be suspended at a time: aio.max_tasks, but
- * leave AIO handles to the backend's other reads, and to other backends their
- * share of buffer pins, of which a task holds two as a rule.
+ * How many tasks of a scope may be suspended at a time: aio.max_tasks, or what
+ * the program has room for.
  */
 int
 AioTaskLimit(void)
 {
-	int			limit = aio_max_tasks;
+	int			limit = Min(aio_max_tasks, AIO_MAX_TASKS_LIMIT);
 
-	limit = Min(limit, io_max_concurrency / 2);
-	limit = Min(limit, (int) Min(GetPinLimit() / 2, AIO_MAX_TASKS_LIMIT));
-	return Max(limit, 1);
+	return Max(Min(limit, aio_task_port.task_limit()), 1);
 }
 
 static bool
@@ -845,7 +842,7 @@ first_in_order(const AioTask *task)
 static bool
 my_turn(AioFuture *future)
 {
-	AioTask    *task = ((TurnFuture *) future)->task;
+	AioTask    *task = ((TaskFuture *) future)->task;
 
 	return first_in_order(task) && task->id <= task->scope->turn_limit;
 }
@@ -869,7 +866,7 @@ AioTaskIsFirstInOrder(void)
 void
 AioAwaitTurn(void)
 {
-	TurnFuture	turn;
+	TaskFuture	turn;
 
 	if (AioTaskIsFirstInOrder())
 		return;
@@ -878,6 +875,52 @@ AioAwaitTurn(void)
 	if (!AioAwait(&turn.future))
 		elog(ERROR, "task cannot await its turn here: %s",
 			 AioSuspendVerdictName(AioMaySuspend()));
+}
+
+/*
+ * Have all siblings of a task ended, or do those that have not hold nothing
+ * that another process may wait for?
+ */
+static bool
+idle_but(const AioTask *task)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &task->scope->suspended)
+	{
+		AioTask    *sibling = dlist_container(AioTask, node, iter.cur);
+
+		if (sibling != task && !sibling->awaits->ops->holds_nothing)
+			return false;
+	}
+	return true;
+}
+
+static bool
+siblings_idle(AioFuture *future)
+{
+	return idle_but(((TaskFuture *) future)->task);
+}
+
+/* The same, of the running task. */
+bool
+AioSiblingsIdle(void)
+{
+	return idle_but(aio_current_task);
+}
+
+/*
+ * Suspend the running task until no sibling has anything more to do that does
+ * not depend on it.
+ */
+void
+AioAwaitSiblingsIdle(void)
+{
+	TaskFuture	idle;
+
+	idle.future.ops = &idle_ops;
+	idle.task = aio_current_task;
+	AioAwait(&idle.future);
 }
 
 /*

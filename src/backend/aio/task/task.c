@@ -20,22 +20,20 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
-#include "aio/read.h"
-#include "aio/seams.h"
-#include "aio/task_board.h"
-#include "internal.h"
-#include "miscadmin.h"
+#include "task_internal.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
-#include "utils/wait_event.h"
 
 /* the task that runs, or NULL on the backend's own stack */
 AioTask    *aio_current_task = NULL;
 
+AioTaskPort aio_task_port;
+AioTaskCounters aio_task_counters;
+
 static dlist_head pool = DLIST_STATIC_INIT(pool);
 static int	pool_size = 0;
+
+/* stacks cannot be switched here: tasks run on that of whoever spawns them */
+static bool no_stacks = false;
 
 /* idle tasks kept beyond aio.max_tasks, for scopes within scopes */
 #define SPARE_TASKS 16
@@ -43,7 +41,7 @@ static int	pool_size = 0;
 static AioContext *run_body(void *arg);
 static void outermost(void *arg);
 
-/* Go from one state to another, along an edge that internal.h knows. */
+/* Go from one state to another, along an edge that task_internal.h knows. */
 static inline void
 set_state(AioTask *task, AioTaskState from, AioTaskState to)
 {
@@ -67,7 +65,7 @@ make_stack(AioTask *task)
 
 /*
  * Take an idle task from the pool, or make one.  Returns NULL if there is no
- * memory for another stack.
+ * memory for another stack, or if this process cannot switch stacks.
  */
 AioTask *
 AioTaskGet(void)
@@ -77,6 +75,8 @@ AioTaskGet(void)
 	if (!dlist_is_empty(&pool))
 		return dlist_container(AioTask, node, dlist_pop_head_node(&pool));
 
+	if (no_stacks)
+		return NULL;
 	task = MemoryContextAllocExtended(TopMemoryContext, sizeof(AioTask),
 									  MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
 	if (task == NULL)
@@ -87,7 +87,7 @@ AioTaskGet(void)
 		return NULL;
 	}
 	task->state = AIO_TASK_IDLE;
-	task->place = AioTaskBoardPlace();
+	aio_task_port.task_made(task);
 	make_stack(task);
 	pool_size++;
 	return task;
@@ -112,13 +112,68 @@ AioTaskPut(AioTask *task)
 	/* aio.max_tasks has been lowered, perhaps */
 	if (unlikely(pool_size > aio_max_tasks + SPARE_TASKS))
 	{
-		AioTaskBoardGiveBack(task->place);
+		aio_task_port.task_freed(task);
 		AioStackFree(&task->stack);
 		pfree(task);
 		pool_size--;
 		return;
 	}
 	dlist_push_head(&pool, &task->node);
+}
+
+/*
+ * What the program does for tasks, which is copied.  Before the first scope
+ * begins, in the postmaster if there is one.  Returns why tasks are not going
+ * to be suspended in this process, in words for a message's detail, or NULL.
+ */
+const char *
+AioTaskSetPort(const AioTaskPort *port)
+{
+	const char *refusal = AioContextRefusal();
+
+	aio_task_port = *port;
+	no_stacks = refusal != NULL;
+	return refusal;
+}
+
+/* What is known of a task. */
+void
+AioTaskGetInfo(const AioTask *task, AioTaskInfo *info)
+{
+	info->scope = task->scope->number;
+	info->id = task->id;
+	info->subject = task->options.subject;
+}
+
+/* The program's own memory in a task, of AIO_TASK_LOCAL_BYTES. */
+void *
+AioTaskLocal(AioTask *task)
+{
+	return task->local;
+}
+
+/* What the running task works on, or NULL. */
+void *
+AioTaskSubject(void)
+{
+	return aio_current_task == NULL ? NULL : aio_current_task->options.subject;
+}
+
+/*
+ * Tell the creator of the running task, by its hook if it has one.  What the
+ * hook does is not told.
+ */
+void
+AioTaskTell(void *event)
+{
+	AioTask    *task = aio_current_task;
+	AioTaskHook hook = task->options.hook;
+
+	if (hook == NULL)
+		return;
+	task->options.hook = NULL;
+	hook(event, task->arg);
+	task->options.hook = hook;
 }
 
 /* Number of tasks that exist in this backend, idle or not. */
@@ -149,10 +204,9 @@ AioTaskStart(AioTask *task)
 	error_context_stack = scope->error_context;
 	CurrentMemoryContext = scope->memory_context;
 	CurrentResourceOwner = scope->owner;
-	*aio_stack_base = task->stack.low + AIO_STACK_BYTES;
-	*aio_stack_depth_max_bytes =
-		Min(mine.stack_limit.depth_max_bytes,
-			AIO_STACK_BYTES - AIO_STACK_SLOP_BYTES);
+	*aio_task_port.stack_base = task->stack.low + AIO_STACK_BYTES;
+	*aio_task_port.stack_depth_max =
+		Min(mine.stack_depth_max, AIO_STACK_BYTES - AIO_STACK_SLOP_BYTES);
 
 	task->resumer = &here;
 	aio_current_task = task;
@@ -177,8 +231,7 @@ AioTaskResume(AioTask *task)
 	AioContext	here;
 
 	task->awaits = NULL;
-	if (task->place >= 0)
-		AioTaskBoardRemove(task->place);
+	aio_task_port.resumed(task);
 	AioFlowSave(&mine);
 	task->resumer = &here;
 	aio_current_task = task;
@@ -189,28 +242,6 @@ AioTaskResume(AioTask *task)
 
 	aio_current_task = me;
 	AioFlowRestore(&mine);
-}
-
-/* Say on the board what the task awaits. */
-static void
-post(const AioTask *task, const AioFuture *future)
-{
-	AioTaskNotice notice = {0};
-
-	notice.pid = MyProcPid;
-	notice.scope = task->scope->number;
-	notice.task = task->id;
-	notice.relation = task->options.rel == NULL ? InvalidOid :
-		RelationGetRelid(task->options.rel);
-	strlcpy(notice.awaits, future->ops->name, sizeof(notice.awaits));
-	if (future->ops->kind == AIO_KIND_READ || future->ops->kind == AIO_KIND_WRITE)
-		notice.io = ((const AioIOFuture *) future)->wref;
-	else
-		pgaio_wref_clear(&notice.io);
-	notice.lsn = future->ops->kind == AIO_KIND_FLUSH ?
-		((const AioFlushFuture *) future)->upto : InvalidXLogRecPtr;
-	INSTR_TIME_SET_CURRENT(notice.since);
-	AioTaskBoardPost(task->place, &notice);
 }
 
 /*
@@ -225,17 +256,16 @@ AioTaskSuspend(AioFuture *future)
 	Assert(AioMaySuspend() == AIO_SUSPEND_OK);
 
 	/* what is not switched must be as it was */
-	AioAssertTaskStops(task);
+	AioCheckStops(task);
 	task->awaits = future;
-	if (task->place >= 0)
-		post(task, future);
+	aio_task_port.suspended(task, future);
 	set_state(task, AIO_TASK_RUNNING, AIO_TASK_SUSPENDED);
 	AioFlowSave(&task->flow);
 	AioContextSwitch(&task->suspended_at, task->resumer);
 
 	Assert(aio_current_task == task);
 	Assert(task->state == AIO_TASK_RUNNING);
-	AioAssertTaskRuns(task, false);
+	AioCheckRuns(task, false);
 }
 
 /* Decide that a suspended task never runs again. */
@@ -243,8 +273,7 @@ void
 AioTaskDrop(AioTask *task)
 {
 	set_state(task, AIO_TASK_SUSPENDED, AIO_TASK_DROPPED);
-	if (task->place >= 0)
-		AioTaskBoardRemove(task->place);
+	aio_task_port.dropped(task, task->awaits);
 }
 
 /* AioContextBody: run what the task is given. */
@@ -253,9 +282,9 @@ run_body(void *arg)
 {
 	AioTask    *task = arg;
 
-	AioAssertTaskRuns(task, true);
+	AioCheckRuns(task, true);
 	task->body(task->arg);
-	AioAssertTaskStops(task);
+	AioCheckStops(task);
 	set_state(task, AIO_TASK_RUNNING, AIO_TASK_IDLE);
 	return task->resumer;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * context.h
- *	  Switching between stacks.  Private to src/backend/aio.
+ *	  Switching between stacks.  Private to src/backend/aio/task.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -10,7 +10,9 @@
 #ifndef AIO_CONTEXT_H
 #define AIO_CONTEXT_H
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
+/* AIO_CONTEXT_PORTABLE has the fallback tested where it is not needed */
+#if defined(AIO_CONTEXT_PORTABLE) || \
+	(!defined(__x86_64__) && !defined(__aarch64__))
 #define AIO_CONTEXT_UCONTEXT
 #include <ucontext.h>
 #endif
@@ -54,6 +56,7 @@ typedef struct AioContext
 #endif
 } AioContext;
 
+extern const char *AioContextRefusal(void);
 extern void AioContextInit(AioContext *context, char *stack, size_t size,
 						   AioContextEntry entry, void *arg);
 extern void AioContextEntered(AioContext *self);

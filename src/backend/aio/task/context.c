@@ -14,6 +14,14 @@
  * Every return then has its call, and the processor, which predicts returns,
  * is right about all of them.  A switch there and back costs three mistakes.
  *
+ * Shadow stacks (Intel's and AMD's CET, Arm's GCS) keep the return addresses of
+ * one stack, so a process that has one enabled cannot return on another: where
+ * there is assembly, AioContextRefusal() says so, and no stack is made.  The
+ * fallback can, as the C library exchanges the shadow stack, too.  Return
+ * addresses that are signed (Arm's PAC) are checked against the frame in which
+ * they lie, which stays where it is; and no landing pad (BTI, IBT) is needed,
+ * since all that is jumped to here is returned to, or is a C function.
+ *
  * Floating point control words are not saved: nothing in a backend changes
  * them between two awaits.
  *
@@ -28,7 +36,27 @@
  */
 #include "postgres.h"
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "context.h"
+
+/* of kernels since 6.6 and 6.13; headers may be older */
+#ifndef ARCH_SHSTK_STATUS
+#define ARCH_SHSTK_STATUS	0x5005
+#endif
+#ifndef ARCH_SHSTK_SHSTK
+#define ARCH_SHSTK_SHSTK	1
+#endif
+#ifndef PR_GET_SHADOW_STACK_STATUS
+#define PR_GET_SHADOW_STACK_STATUS	74
+#endif
+#ifndef PR_SHADOW_STACK_ENABLE
+#define PR_SHADOW_STACK_ENABLE	1
+#endif
 
 #ifdef AIO_CONTEXT_ASAN
 #include <sanitizer/asan_interface.h>
@@ -44,7 +72,7 @@ extern void aio_context_jump(void **from, void **to);
 extern void aio_context_start(void);
 #endif
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(AIO_CONTEXT_UCONTEXT)
 
 __asm__(
 		".text\n"
@@ -139,7 +167,7 @@ typedef struct InitialFrame
 /* popping everything up to rip must leave the pointer 16-byte aligned */
 #define INITIAL_FRAME_SKEW	8
 
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(AIO_CONTEXT_UCONTEXT)
 
 __asm__(
 		".text\n"
@@ -267,6 +295,31 @@ ucontext_entry(unsigned int entry_high, unsigned int entry_low,
 }
 
 #endif
+
+/*
+ * Why stacks cannot be switched in this process, in words for a message's
+ * detail, or NULL if they can.
+ */
+const char *
+AioContextRefusal(void)
+{
+#if defined(AIO_CONTEXT_UCONTEXT)
+	/* the C library knows what to do */
+#elif defined(__linux__) && defined(__x86_64__)
+	unsigned long enabled = 0;
+
+	if (syscall(SYS_arch_prctl, ARCH_SHSTK_STATUS, &enabled) == 0 &&
+		(enabled & ARCH_SHSTK_SHSTK) != 0)
+		return "A shadow stack is enabled (x86 CET).";
+#elif defined(__linux__) && defined(__aarch64__)
+	unsigned long enabled = 0;
+
+	if (prctl(PR_GET_SHADOW_STACK_STATUS, &enabled, 0, 0, 0) == 0 &&
+		(enabled & PR_SHADOW_STACK_ENABLE) != 0)
+		return "A guarded control stack is enabled (aarch64 GCS).";
+#endif
+	return NULL;
+}
 
 /*
  * Prepare a context that calls entry(arg) on the given stack when it is

@@ -1,0 +1,228 @@
+/*-------------------------------------------------------------------------
+ *
+ * task_port.c
+ *	  What the server does for tasks: locks, I/O, statistics, and the status
+ *	  that other sessions see.
+ *
+ * The functions of the port (aio/task_port.h), in its order.
+ *
+ * Locks:     none are taken but those of what is called.
+ * Errors:    out of memory, where the port permits it.
+ * Tests:     src/test/aio/core, src/test/aio/t/025_statistics.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "aio/block.h"
+#include "aio/pgstat_aio.h"
+#include "aio/read.h"
+#include "aio/sibling_locks.h"
+#include "aio/stats.h"
+#include "aio/task_board.h"
+#include "aio/task_port.h"
+#include "aio/wait.h"
+#include "io_internal.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lwlock.h"
+#include "utils/pgstat_internal.h"
+#include "utils/rel.h"
+
+static bool
+scope_allowed(void)
+{
+	return AioHeldLWLocks() == 0;
+}
+
+static void
+scope_begins(AioHeldLocks *held)
+{
+	held->sibling_locks = aio_sibling_locks;
+	held->nest_level = GetCurrentTransactionNestLevel();
+
+	/* there is going to be something to report */
+	pgstat_report_fixed = true;
+}
+
+static bool
+held_same(const AioHeldLocks *held)
+{
+	return aio_sibling_locks == held->sibling_locks &&
+		GetCurrentTransactionNestLevel() == held->nest_level;
+}
+
+static AioSuspendVerdict
+may_suspend(const AioHeldLocks *held)
+{
+	if (AioHeldLWLocks() > 0)
+		return AIO_SUSPEND_LWLOCK;
+	if (aio_sibling_locks != held->sibling_locks)
+		return AIO_SUSPEND_HEAVYWEIGHT;
+	if (pgaio_my_backend->handed_out_io != NULL)
+		return AIO_SUSPEND_HANDED_OUT;
+	return AIO_SUSPEND_OK;
+}
+
+/*
+ * Leave AIO handles to the backend's other reads, and to other backends their
+ * share of buffer pins, of which a task holds two as a rule.
+ */
+static int
+task_limit(void)
+{
+	return Min(io_max_concurrency, (int) GetPinLimit()) / 2;
+}
+
+static bool
+wait_for_any(AioFuture *const *futures, int n)
+{
+	return AioWaitForAny(futures, n, PG_WAIT_EXTENSION);
+}
+
+/*
+ * An error is not raised any further, in a scope or elsewhere: release what the
+ * abort of the transaction would release, and what comes next must not find.
+ * Interrupts are held off afterwards as often as by the caller's own account.
+ */
+void
+AioCleanUpAfterError(void)
+{
+	LWLockReleaseAll();
+	UnlockBuffers();
+	if (pgaio_my_backend->handed_out_io != NULL)
+		pgaio_io_release(pgaio_my_backend->handed_out_io);
+}
+
+/* ------------------------------------------------------------------------
+ * The status of each task, and statistics
+ * ------------------------------------------------------------------------
+ */
+
+static AioServerTask *
+server_task(AioTask *task)
+{
+	StaticAssertStmt(sizeof(AioServerTask) <= AIO_TASK_LOCAL_BYTES,
+					 "the server's part of a task fits into it");
+	return AioTaskLocal(task);
+}
+
+static void
+task_made(AioTask *task)
+{
+	server_task(task)->place = AioTaskBoardPlace();
+}
+
+static void
+task_freed(AioTask *task)
+{
+	AioTaskBoardGiveBack(server_task(task)->place);
+}
+
+static void
+awaits(AioTask *task, AioFuture *future)
+{
+	AioTaskInfo info;
+
+	aio_usage[future->ops->kind].suspended++;
+	AioTaskGetInfo(task, &info);
+	if (info.subject != NULL)
+	{
+		AioIndexStats *stats = AioPendingIndexStats(info.subject);
+
+		if (stats != NULL)
+			stats->suspensions++;
+	}
+}
+
+static void
+suspended(AioTask *task, AioFuture *future)
+{
+	int			place = server_task(task)->place;
+	AioTaskStatus status = {0};
+	AioTaskInfo info;
+
+	if (place < 0)
+		return;
+	AioTaskGetInfo(task, &info);
+	status.pid = MyProcPid;
+	status.scope = info.scope;
+	status.task = info.id;
+	status.relation = info.subject == NULL ? InvalidOid :
+		RelationGetRelid((Relation) info.subject);
+	strlcpy(status.awaits, future->ops->name, sizeof(status.awaits));
+	pgaio_wref_clear(&status.io);
+	status.lsn = InvalidXLogRecPtr;
+	if (future->ops->describe != NULL)
+		future->ops->describe(future, &status);
+	INSTR_TIME_SET_CURRENT(status.since);
+	AioTaskBoardPost(place, &status);
+}
+
+static void
+resumed(AioTask *task)
+{
+	int			place = server_task(task)->place;
+
+	if (place >= 0)
+		AioTaskBoardRemove(place);
+}
+
+static void
+dropped(AioTask *task, AioFuture *future)
+{
+	aio_usage[future->ops->kind].cancelled++;
+	resumed(task);
+}
+
+static void
+failed(AioTask *task)
+{
+	AioStatFailure(MyBackendType, AIO_KIND_TASK);
+}
+
+static const AioTaskPort server_port = {
+	.scope_allowed = scope_allowed,
+	.scope_begins = scope_begins,
+	.held_same = held_same,
+	.may_suspend = may_suspend,
+	.task_limit = task_limit,
+	.submit = AioSubmitBatch,
+	.reap = AioReadReap,
+	.wait_for_any = wait_for_any,
+	.clean_up = AioCleanUpAfterError,
+	.begin_abandon = LWLockReleaseAll,
+	.finish_abandon = AioReadAbandonAll,
+	.task_made = task_made,
+	.task_freed = task_freed,
+	.awaits = awaits,
+	.suspended = suspended,
+	.resumed = resumed,
+	.dropped = dropped,
+	.failed = failed,
+	.count_suspended = AioStatsSuspended,
+#ifdef USE_ASSERT_CHECKING
+	.check_runs = AioAssertTaskRuns,
+	.check_stops = AioAssertTaskStops,
+#endif
+};
+
+/* While libraries are preloaded: tasks may be used from now on. */
+void
+AioTaskPortInitialize(void)
+{
+	AioTaskPort port = server_port;
+	const char *refusal;
+
+	port.stack_base = aio_stack_base;
+	port.stack_depth_max = aio_stack_depth_max_bytes;
+	refusal = AioTaskSetPort(&port);
+	if (refusal != NULL)
+		ereport(LOG,
+				(errmsg("index inserts are not awaited"),
+				 errdetail_internal("%s", refusal),
+				 errhint("Run the server without it: see the environment variable GLIBC_TUNABLES of the C library.")));
+}

@@ -1,0 +1,20 @@
+/*-------------------------------------------------------------------------
+ *
+ * server.h
+ *	  What upstream's files call that needs nothing but a declaration.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_SERVER_H
+#define AIO_SERVER_H
+
+#include "utils/relcache.h"
+
+extern void AioInitialize(void);
+extern void AioRetireAmCache(Relation rel);
+extern char *AioUringSetupHint(int err, char *hint);
+pg_noreturn extern void AioExitWithoutPostmaster(void);
+
+#endif							/* AIO_SERVER_H */
