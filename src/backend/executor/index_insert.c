@@ -343,7 +343,7 @@ insert_entry(void *arg)
 		error_context_stack = &callback;
 	}
 
-	if (task->ordered && !AioTaskIsFirstInOrder())
+	if (task->ordered && !AioTaskHasTurn())
 	{
 		if (task->mode == AIO_INDEX_BTREE)
 			AioBtreeReadAhead(task);

@@ -104,7 +104,7 @@ extern uint64 AioSpawnPrepared(AioScope *scope, const AioTaskOptions *options,
 							   AioTaskBody body, void *arg);
 extern void AioScopeJoin(AioScope *scope);
 extern void AioScopeJoinTask(AioScope *scope, uint64 task_id);
-extern bool AioTaskIsFirstInOrder(void);
+extern bool AioTaskHasTurn(void);
 extern void AioAwaitTurn(void);
 extern void AioTaskForbidSuspend(void);
 extern int	AioTaskLimit(void);

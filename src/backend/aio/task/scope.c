@@ -833,30 +833,36 @@ AioTaskLimit(void)
 	return Max(Min(limit, aio_task_port.task_limit()), 1);
 }
 
+/*
+ * Is a task the oldest of its scope's ordered tasks, and not later than an
+ * error that is going to be raised?
+ */
 static bool
-first_in_order(const AioTask *task)
+has_turn(const AioTask *task)
 {
-	return dlist_head_node(&task->scope->ordered) == &task->order_node;
+	return dlist_head_node(&task->scope->ordered) == &task->order_node &&
+		task->id <= task->scope->turn_limit;
 }
 
 static bool
 my_turn(AioFuture *future)
 {
-	AioTask    *task = ((TaskFuture *) future)->task;
-
-	return first_in_order(task) && task->id <= task->scope->turn_limit;
+	return has_turn(((TaskFuture *) future)->task);
 }
 
-/* Is the running, ordered, task the oldest of its kind in its scope? */
+/*
+ * Is it the turn of the running, ordered, task?  It is where there is none, and
+ * for one without a stack of its own, which runs when all others have ended.
+ */
 bool
-AioTaskIsFirstInOrder(void)
+AioTaskHasTurn(void)
 {
 	AioTask    *task = aio_current_task;
 
-	if (task == NULL)
+	if (task == NULL || task->scope != aio_current_scope)
 		return true;
 	Assert(task->options.ordered);
-	return first_in_order(task);
+	return has_turn(task);
 }
 
 /*
@@ -868,7 +874,7 @@ AioAwaitTurn(void)
 {
 	TaskFuture	turn;
 
-	if (AioTaskIsFirstInOrder())
+	if (AioTaskHasTurn())
 		return;
 	turn.future.ops = &turn_ops;
 	turn.task = aio_current_task;

@@ -71,6 +71,8 @@ SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; fail 235
 -- ordered tasks: the younger ones never get their turn
 SELECT error_and_log('spawn ordered 1; spawn ordered 2; spawn ordered 3', 'yield; turn; log a', 'turn; fail 23505', 'turn; log b');
 SELECT error_and_log('spawn ordered 1; spawn ordered 2; spawn ordered 3; set 1', 'await 1; turn; fail 23501', 'turn; fail 23502', 'turn; fail 23503');
+-- nor if they come to it after the failed one has ended
+SELECT error_and_log('spawn 1; spawn ordered 2; spawn ordered 3', 'yield; yield; yield; yield; log a', 'yield; turn; fail 23505', 'yield; yield; turn; log b');
 -- tasks that wait for what the failed one would have done
 SELECT error_and_log('spawn 1; spawn 2', 'await 1; log a', 'fail 23505; set 1');
 SELECT error_and_log('spawn 1; spawn 2', 'await 1; log a', 'yield; fail 23505; set 1');
