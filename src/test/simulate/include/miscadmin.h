@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * miscadmin.h
+ *	  Stands in for upstream's header of this name; see postgres.h.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SIMULATE_MISCADMIN_H
+#define SIMULATE_MISCADMIN_H
+
+extern volatile uint32 InterruptHoldoffCount;
+extern volatile uint32 QueryCancelHoldoffCount;
+extern volatile uint32 CritSectionCount;
+
+extern void SimCheckForInterrupts(void);
+
+#define CHECK_FOR_INTERRUPTS()	SimCheckForInterrupts()
+#define HOLD_INTERRUPTS()		(InterruptHoldoffCount++)
+#define RESUME_INTERRUPTS() \
+	do { Assert(InterruptHoldoffCount > 0); InterruptHoldoffCount--; } while (0)
+
+#endif							/* SIMULATE_MISCADMIN_H */
