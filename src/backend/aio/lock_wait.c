@@ -18,8 +18,8 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
-#include "aio/sibling_locks.h"
 
+#include "aio/sibling_locks.h"
 
 /* locks held for which AioLockExcludesSiblings() */
 int			aio_sibling_locks = 0;

@@ -28,6 +28,7 @@
 #include "io_internal.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "utils/pgstat_internal.h"
 #include "utils/rel.h"
@@ -46,6 +47,12 @@ scope_begins(AioHeldLocks *held)
 
 	/* there is going to be something to report */
 	pgstat_report_fixed = true;
+}
+
+static void
+scope_ends(void)
+{
+	AioBeforeBlock();
 }
 
 static bool
@@ -127,7 +134,6 @@ awaits(AioTask *task, AioFuture *future)
 {
 	AioTaskInfo info;
 
-	aio_usage[future->ops->kind].suspended++;
 	AioTaskGetInfo(task, &info);
 	if (info.subject != NULL)
 	{
@@ -136,6 +142,7 @@ awaits(AioTask *task, AioFuture *future)
 		if (stats != NULL)
 			stats->suspensions++;
 	}
+	aio_usage[future->ops->kind].suspended++;
 }
 
 static void
@@ -174,7 +181,9 @@ resumed(AioTask *task)
 static void
 dropped(AioTask *task, AioFuture *future)
 {
-	aio_usage[future->ops->kind].cancelled++;
+	/* a process that exits has not cancelled anything */
+	if (!proc_exit_inprogress)
+		aio_usage[future->ops->kind].cancelled++;
 	resumed(task);
 }
 
@@ -187,6 +196,7 @@ failed(AioTask *task)
 static const AioTaskPort server_port = {
 	.scope_allowed = scope_allowed,
 	.scope_begins = scope_begins,
+	.scope_ends = scope_ends,
 	.held_same = held_same,
 	.may_suspend = may_suspend,
 	.task_limit = task_limit,

@@ -449,7 +449,8 @@ insert_sorted(AioScope *scope, void *arg)
 {
 	AioIndexBacklog *backlog = arg;
 
-	if (io_method == IOMETHOD_SYNC || AioTaskLimit() < 2)
+	if (io_method == IOMETHOD_SYNC || !AioTasksCanSuspend() ||
+		AioTaskLimit() < 2)
 		scope = NULL;
 	if (backlog->mode == AIO_INDEX_GIN)
 		AioDrainGin(backlog->gin, backlog->index, scope);

@@ -124,7 +124,8 @@ static bool
 tasks_help(const AioTablePolicy *policy)
 {
 	return policy != NULL && !in_memory(policy) &&
-		io_method != IOMETHOD_SYNC && AioTaskLimit() >= 2;
+		io_method != IOMETHOD_SYNC && AioTasksCanSuspend() &&
+		AioTaskLimit() >= 2;
 }
 
 /*

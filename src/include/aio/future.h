@@ -36,7 +36,10 @@ typedef struct AioFutureOps
 	/* as what its owner counts it; 0 if it is not counted */
 	int			kind;
 
-	/* Something other than a task of this process completes it */
+	/*
+	 * Something other than a task of this process completes it, and that may
+	 * be noticed later: aio.debug_delay_completions applies
+	 */
 	bool		external;
 
 	/*
@@ -99,7 +102,10 @@ typedef struct AioFutureOps
 							 struct AioTaskStatus *status);
 } AioFutureOps;
 
-/* Embedded as first member in every kind of future. */
+/*
+ * Embedded as first member in every kind of future.  Lives on the stack of
+ * whoever awaits it, or longer than the resource owner of that one's scope.
+ */
 struct AioFuture
 {
 	const AioFutureOps *ops;

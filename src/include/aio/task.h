@@ -108,6 +108,7 @@ extern bool AioTaskHasTurn(void);
 extern void AioAwaitTurn(void);
 extern void AioTaskForbidSuspend(void);
 extern int	AioTaskLimit(void);
+extern bool AioTasksCanSuspend(void);
 extern bool AioSiblingsIdle(void);
 extern void AioAwaitSiblingsIdle(void);
 extern void *AioTaskSubject(void);

@@ -40,12 +40,15 @@ typedef struct AioTaskPort
 	/* One begins: say what is held. */
 	void		(*scope_begins) (AioHeldLocks *held);
 
+	/* It ends, well: nothing of its tasks is staged any more. */
+	void		(*scope_ends) (void);
+
 	/* Is the same held now? */
 	bool		(*held_same) (const AioHeldLocks *held);
 
 	/*
-	 * The running task wants to suspend, and nothing that the core knows is
-	 * in the way.  'held' is what was held when its scope began.
+	 * The running task wants to suspend; is something in the way that the
+	 * core does not know?  'held' is what was held when its scope began.
 	 */
 	AioSuspendVerdict (*may_suspend) (const AioHeldLocks *held);
 
@@ -72,9 +75,8 @@ typedef struct AioTaskPort
 	void		(*clean_up) (void);
 
 	/*
-	 * Tasks have been dropped, and an error is raised next: release locks
-	 * before their futures are abandoned; and complete what is pending after
-	 * that.  May block.
+	 * Tasks are dropped, as an error is raised next: release locks before
+	 * that; and complete what is pending after it, which may block.
 	 */
 	void		(*begin_abandon) (void);
 	void		(*finish_abandon) (void);

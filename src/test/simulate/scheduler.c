@@ -390,6 +390,7 @@ static const AioTaskPort port = {
 	.stack_depth_max = &stack_depth_max,
 	.scope_allowed = scope_allowed,
 	.scope_begins = scope_begins,
+	.scope_ends = submit,
 	.held_same = held_same,
 	.may_suspend = may_suspend,
 	.task_limit = task_limit,

@@ -133,6 +133,7 @@ scope_begin(AioScopeBody body, void *arg, AioErrorYields yields)
 	dlist_init(&scope->dropped);
 	scope->nsuspended = 0;
 	scope->remote_awaited = false;
+	scope->stackless = false;
 	scope->last_id = 0;
 	scope->failed_id = 0;
 	scope->turn_limit = PG_UINT64_MAX;
@@ -160,7 +161,7 @@ scope_end(AioScope *scope)
 	Assert(aio_current_scope == scope);
 	Assert(scope->nsuspended == 0);
 
-	aio_task_port.submit();
+	aio_task_port.scope_ends();
 	aio_current_scope = scope->parent;
 	if (scope->remembered)
 	{
@@ -706,12 +707,16 @@ AioSpawnPrepare(AioScope *scope)
 }
 
 /*
- * Where no stack can be had for a task, its function runs on the caller's.
+ * Where no stack can be had for a task, its function runs on the caller's.  If
+ * that is another task's, that one may not be forbidden to suspend for longer.
+ * (After an error the scope spawns nothing any more.)
  */
 static pg_noinline void
 run_without_stack(AioScope *scope, const AioTaskOptions *options,
 				  AioTaskBody body)
 {
+	AioTask    *outer = aio_current_task;
+	bool		no_suspend = outer != NULL && outer->no_suspend;
 	int64		arg[AIO_TASK_ARG_MAX / sizeof(int64)];
 
 	/* others may need it before this one has ended */
@@ -720,7 +725,11 @@ run_without_stack(AioScope *scope, const AioTaskOptions *options,
 	/* it cannot await its turn */
 	if (options->ordered)
 		AioScopeJoin(scope);
+	scope->stackless = true;
 	body(arg);
+	scope->stackless = false;
+	if (outer != NULL)
+		outer->no_suspend = no_suspend;
 }
 
 /*
@@ -859,7 +868,8 @@ AioTaskHasTurn(void)
 {
 	AioTask    *task = aio_current_task;
 
-	if (task == NULL || task->scope != aio_current_scope)
+	if (task == NULL ||
+		(aio_current_scope->stackless && task->scope != aio_current_scope))
 		return true;
 	Assert(task->options.ordered);
 	return has_turn(task);

@@ -136,6 +136,13 @@ AioTaskSetPort(const AioTaskPort *port)
 	return refusal;
 }
 
+/* Can tasks be suspended in this process?  If not, they are of no use. */
+bool
+AioTasksCanSuspend(void)
+{
+	return !no_stacks;
+}
+
 /* What is known of a task. */
 void
 AioTaskGetInfo(const AioTask *task, AioTaskInfo *info)

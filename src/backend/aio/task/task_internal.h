@@ -114,6 +114,7 @@ struct AioScope
 	uint64		turn_limit;		/* tasks with a greater id come after an error */
 	bool		remembered;		/* the resource owner knows this scope */
 	bool		remote_awaited; /* a task has awaited what is remote */
+	bool		stackless;		/* a task without a stack of its own runs */
 
 	/* what held when the scope began; tasks suspend only under the same */
 	uint32		holdoff;
