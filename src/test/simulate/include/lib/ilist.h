@@ -44,9 +44,9 @@ typedef struct dlist_mutable_iter
 	for ((iter).cur = (list)->head.next; (iter).cur != &(list)->head; \
 		 (iter).cur = (iter).cur->next)
 #define dlist_foreach_modify(iter, list) \
-	for ((iter).cur = (list)->head.next, (iter).next = (iter).cur->next; \
-		 (iter).cur != &(list)->head; \
-		 (iter).cur = (iter).next, (iter).next = (iter).cur->next)
+	for ((iter).cur = (list)->head.next; \
+		 (iter).cur != &(list)->head && ((iter).next = (iter).cur->next, true); \
+		 (iter).cur = (iter).next)
 
 static inline void
 dlist_init(dlist_head *list)
