@@ -6,7 +6,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 CORE = ROOT / 'src/backend/aio/task'
 FLAGS = ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-Wno-sign-compare',
-         '-Wno-clobbered', '-Wl,--wrap=mmap']
+         '-Wno-clobbered', '-Wl,--wrap=mmap,--wrap=AioContextRefusal']
 
 
 def build(program, target, compiler='cc', flags=(), core=CORE):

@@ -796,6 +796,16 @@ run_scope(int depth)
 	SimNote("scope %" PRIu64 " ends", run->number);
 }
 
+/* The linker has the core ask here whether stacks can be switched. */
+extern const char *__wrap_AioContextRefusal(void);
+static bool refuse_stacks;
+
+const char *
+__wrap_AioContextRefusal(void)
+{
+	return refuse_stacks ? "refused" : NULL;
+}
+
 static void
 run_statement(void)
 {
@@ -831,6 +841,7 @@ run_statement(void)
 	SimOwnerRelease(CurrentResourceOwner, committed);
 	SIM_CHECK(pins == 0 && lwlocks == 0 && sibling_locks == 0, "something is held after its transaction");
 	SIM_CHECK(aio_task_counters.suspended == 0, "a task is suspended after its transaction");
+	SIM_CHECK(!refuse_stacks || ntasks == 0, "a stack is made where stacks cannot be switched");
 	for (int i = 0; i < ntasks; i++)
 		SIM_CHECK(tasks[i]->state == AIO_TASK_IDLE, "a task is not idle after its transaction");
 	CurrentMemoryContext = TopMemoryContext;
@@ -855,7 +866,9 @@ simulate(uint64 seed)
 	aio_debug_delay_completions = SimChance(&shape, 300) ? SimUpTo(&shape, 2) : 0;
 	aio_debug_seed = (int) (1 + seed % 1000000);
 	AioAssignDebugSeed(aio_debug_seed, NULL);
-	AioTaskSetPort(&port);
+	refuse_stacks = SimChance(&shape, 20);
+	SIM_CHECK((AioTaskSetPort(&port) != NULL) == refuse_stacks, "a refusal to switch stacks is not told");
+	SIM_CHECK(AioTasksCanSuspend() != refuse_stacks, "tasks can suspend where stacks cannot be switched");
 	nstatements = 1 + SimUpTo(&shape, most_statements - 1);
 	for (int i = 0; i < nstatements; i++)
 		run_statement();
