@@ -13,7 +13,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 AS_ACCOUNT = ROOT / 'tools' / 'as-account'
 PASSED = {'OK', 'EXPECTEDFAIL'}
 SKIPPED = {'SKIP'}
-LAST_LINES = 20     # of the log of what has failed
+LAST_LINES = 20     # of the log of what has failed,
+SAID_LINES = 40     # after what its tests say of their failures
+# `[08:16:03.048](0.509s) not ok 27 - name`, `[08:16:03.048](0.000s) #   Failed test 'name'`, `#          got: '1'`
+SAYS = re.compile(r'(\[[\d:.]+\]\([\d.]+s\) )?(not ok |#  )')
 
 Test = collections.namedtuple('Test', 'name group kind ours')
 
@@ -31,6 +34,12 @@ def logged(label, log, command, environment=None):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
         subprocess.run([ROOT / 'tools' / 'progress', label, log], stdin=running.stdout)
     return running.returncode
+
+
+def excerpt(lines):
+    """Of a failed test's log: what tells why, which may be long before the end, and the end."""
+    said = [line for line in lines[:-LAST_LINES] if SAYS.match(line)]
+    return ''.join(said[:SAID_LINES] + (['...\n'] if said else []) + lines[-LAST_LINES:])
 
 
 class Tally:
@@ -52,7 +61,7 @@ class Tally:
             if log.is_dir():
                 log = next(itertools.chain(log.rglob('regression.diffs'), log.rglob('regress_log_*')), None)
             if log and log.exists():
-                print(textwrap.indent(''.join(log.open(errors='replace').readlines()[-LAST_LINES:]), '    '), end='')
+                print(textwrap.indent(excerpt(log.read_text(errors='replace').splitlines(keepends=True)), '    '), end='')
         skipped = f', {self.skipped} skipped' if self.skipped else ''
         print(f'{self.passed} passed, {len(self.failed)} failed{skipped}', flush=True)
 
