@@ -16,6 +16,8 @@ sys.dont_write_bytecode = True
 LOADER = importlib.machinery.SourceFileLoader('fetch', str(TOOLS / 'fetch-postgresql'))
 fetch = importlib.util.module_from_spec(importlib.util.spec_from_loader('fetch', LOADER))
 LOADER.exec_module(fetch)
+sys.path.append(str(TOOLS))
+from suites import LAST_LINES, excerpt     # noqa: E402
 
 DEBIAN_13 = 'ID=debian\nVERSION_CODENAME=trixie\n'
 TESTING = 'ID=debian\nVERSION_CODENAME=forky\n'
@@ -130,6 +132,17 @@ class Account(unittest.TestCase):
             self.assertEqual(set(said.split()), {'pgawait', group})
         finally:
             subprocess.run(['groupdel', group], check=True)
+
+
+class Excerpt(unittest.TestCase):
+    def test_what_failed_long_before_the_end(self):
+        said = ["[08:16:03.048](0.509s) not ok 27 - it works\n",
+                "[08:16:03.048](0.000s) #   Failed test 'it works'\n", '#   at t/018_wal.pl line 3.\n', "#          got: '1'\n"]
+        log = ['ok 26 - it begins\n', *said[:3], '# Running: pg_ctl\n', said[3], *['the server stops\n'] * LAST_LINES]
+        self.assertEqual(excerpt(log), ''.join([*said, '...\n', *log[-LAST_LINES:]]))
+
+    def test_short_log(self):
+        self.assertEqual(excerpt(['not ok 1\n']), 'not ok 1\n')
 
 
 if __name__ == '__main__':
