@@ -51,7 +51,10 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 		$session->query_until(qr/begun/, "\\echo begun\nSELECT count(pg_logical_emit_message(true, 'large', repeat('m', 10000))) FROM generate_series(1, 1000);\n");
 		$node->wait_for_log(qr/PANIC:  could not write to (log file "[0-9A-F]{24}" at offset \d+, length \d+|file "pg_wal.xlogtemp.*"): File too large/, $log);
 		$session->{run}->finish;
-		$node->poll_query_until('postgres', 'SELECT true');
+
+		# no query: a psql that is refused may end before it has been told one
+		$node->poll_query_until('postgres', undef, '')
+		  or die 'server does not come back';
 		is($node->safe_psql('postgres', q{SELECT string_agg(kind, ',' ORDER BY kind DESC) FROM t}),
 			($ahead eq '0' ? '256kB,0' : '256kB'), "$method, $ahead: what was committed is there");
 	}
