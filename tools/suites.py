@@ -13,8 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 AS_ACCOUNT = ROOT / 'tools' / 'as-account'
 PASSED = {'OK', 'EXPECTEDFAIL'}
 SKIPPED = {'SKIP'}
-LAST_LINES = 20     # of the log of what has failed,
-SAID_LINES = 40     # after what its tests say of their failures
+# What is shown of the log of a test that failed: so many of the lines that say what is wrong, and so many at its end.
+SAID_LINES, LAST_LINES = 40, 20
 # `[08:16:03.048](0.509s) not ok 27 - name`, `[08:16:03.048](0.000s) #   Failed test 'name'`, `#          got: '1'`
 SAYS = re.compile(r'(\[[\d:.]+\]\([\d.]+s\) )?(not ok |#  )')
 

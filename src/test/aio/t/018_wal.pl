@@ -181,7 +181,7 @@ SKIP:
 			SELECT pg_stat_reset_shared('io');
 		});
 		my $session = $node->background_psql('postgres');
-		# one statement awaits a few flushes, on a busy machine perhaps one
+		# one statement may await no more than four flushes, on a busy machine
 		$session->query_safe(
 			q{INSERT INTO t SELECT i, gen_random_uuid(), gen_random_uuid(), gen_random_uuid() FROM generate_series(1, 30000) i})
 		  foreach 1 .. 3;
