@@ -23,9 +23,6 @@
 #include "aio/wal.h"
 #include "portability/instr_time.h"
 
-/* the flush that is being waited for is that of a future */
-bool		aio_flush_is_counted = false;
-
 static bool flush_poll(AioFuture *future);
 static void flush_wait(AioFuture *future);
 static void flush_describe(const AioFuture *future, AioTaskStatus *status);

@@ -13,10 +13,18 @@
  * by any process, under the mutex; the written and flushed positions advance
  * when the first of its list is complete.
  *
+ * The mutex is taken with or without WALWriteLock, never before it.  The lock
+ * of a sync is taken with WALWriteLock held, and kept without it.  Whoever has
+ * WALWriteLock may wait for writes in flight, but neither for insertions that
+ * are not done nor for a sync.
+ *
+ * What this needs of the server is in wal_port.h, so that the simulator runs it
+ * without one.
+ *
  * Upholds INVARIANT-50 to 53.
  *
- * Tests: src/test/aio/t/018_wal.pl, src/test/aio/t/020_wal_crash.pl,
- *		  src/test/aio/t/024_wal_streams.pl.
+ * Tests: src/test/simulate/wal_pipeline.c, src/test/aio/t/018_wal.pl,
+ *		  src/test/aio/t/020_wal_crash.pl, src/test/aio/t/024_wal_streams.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -28,27 +36,18 @@
 #include "access/xlog_internal.h"
 #include "aio/server.h"
 #include "aio/shared_state.h"
-#include "aio/stats.h"
-#include "aio/usage.h"
 #include "aio/wal.h"
-#include "aio/write.h"
-#include "io_internal.h"
 #include "miscadmin.h"
+#include "port/atomics.h"
 #include "portability/instr_time.h"
 #include "postmaster/walwriter.h"
 #include "replication/walsender.h"
-#include "replication/walsender_private.h"
-#include "storage/aio_internal.h"
-#include "storage/aio_subsys.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/pmsignal.h"
-#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/spin.h"
-#include "utils/guc.h"
 #include "utils/injection_point.h"
-#include "utils/memutils.h"
 #include "utils/wait_event.h"
 #include "wal_internal.h"
 
@@ -139,6 +138,9 @@ typedef struct WalPipeline
 
 static WalPipeline *pipeline;
 
+/* the last segment that this process, the WAL writer, has made in advance */
+static XLogSegNo prepared = 0;
+
 /* wait event: for others who will want a sync, too */
 static uint32 company_event;
 
@@ -195,11 +197,10 @@ AioAssignWalWriteAhead(int newval, void *extra)
 	aio_wal_kick_at = InvalidXLogRecPtr;
 }
 
-/* All processes of a server agree on this, as they must. */
 static bool
 in_use(void)
 {
-	return io_method != IOMETHOD_SYNC && IsUnderPostmaster && pipeline != NULL;
+	return AioWalInUse() && pipeline != NULL;
 }
 
 static XLogSegNo
@@ -224,16 +225,6 @@ static XLogRecPtr
 page_start(XLogRecPtr ptr)
 {
 	return ptr - ptr % XLOG_BLCKSZ;
-}
-
-/* Wake the WAL writer: it syncs, and makes segments. */
-static void
-wake_wal_writer(void)
-{
-	ProcNumber	procno = ProcGlobal->walwriterProc;
-
-	if (procno != INVALID_PROC_NUMBER)
-		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
 /* How far things are, with WALWriteLock held. */
@@ -344,8 +335,6 @@ AioWalWriteComplete(uint64 number)
 static void
 wait_for_writes(XLogRecPtr upto)
 {
-	uint64		nsleeps = aio_nsleeps;
-
 	for (;;)
 	{
 		XLogRecPtr	written;
@@ -364,12 +353,8 @@ wait_for_writes(XLogRecPtr upto)
 		SpinLockRelease(&pipeline->mutex);
 		if (written >= upto)
 			break;
-		pgaio_wref_wait(&wref);
+		AioWalAwait(&wref);
 	}
-
-	/* callers do not expect that something is slept away */
-	if (aio_nsleeps != nsleeps)
-		SetLatch(MyLatch);
 }
 
 /* How much is written at a time, in bytes. */
@@ -383,42 +368,14 @@ write_size(void)
 }
 
 /*
- * Take back the handles of I/Os that others have completed.  Upstream does that
- * when it waits, which we do not.
- */
-static void
-reclaim_handles(void)
-{
-	dlist_mutable_iter iter;
-
-	dclist_foreach_modify(iter, &pgaio_my_backend->in_flight_ios)
-	{
-		PgAioHandle *ioh = dclist_container(PgAioHandle, node, iter.cur);
-		PgAioWaitRef wref;
-
-		wref.aio_index = ioh - pgaio_ctl->io_handles;
-		wref.generation_upper = (uint32) (ioh->generation >> 32);
-		wref.generation_lower = (uint32) ioh->generation;
-		(void) pgaio_wref_check_done(&wref);
-	}
-}
-
-/*
  * Start to write whole pages, up to 'upto', as far as that can be done without
  * waiting; with WALWriteLock held.  They must have been filled.
  */
 static void
 start_writes(XLogRecPtr upto, TimeLineID tli)
 {
-	if (aio_wal_write_ahead == 0 || pgaio_my_backend == NULL ||
-		pgaio_my_backend->handed_out_io != NULL)
+	if (aio_wal_write_ahead == 0 || !AioWalMayStartNow())
 		return;
-
-#ifdef IOMETHOD_IO_URING_ENABLED
-	/* own ones that are complete may not have been noticed */
-	if (io_method == IOMETHOD_IO_URING)
-		AioUringReap();
-#endif
 
 	for (;;)
 	{
@@ -427,6 +384,7 @@ start_writes(XLogRecPtr upto, TimeLineID tli)
 		XLogSegNo	segno = segment_of(start);
 		XLogRecPtr	end = Min(upto, segment_end(segno));
 		uint64		number = pipeline->next_write;
+		PgAioWaitRef wref;
 		PgAioHandle *ioh;
 		WalWrite   *write;
 		Size		nbytes;
@@ -443,17 +401,12 @@ start_writes(XLogRecPtr upto, TimeLineID tli)
 		if (fd < 0)
 		{
 			pg_atomic_write_u64(&pipeline->segment, segno);
-			wake_wal_writer();
+			AioWalWakeWriter();
 			return;
 		}
-		ioh = pgaio_io_acquire_nb(NULL, NULL);
+		ioh = AioWalHandle(&wref);
 		if (ioh == NULL)
-		{
-			reclaim_handles();
-			ioh = pgaio_io_acquire_nb(NULL, NULL);
-			if (ioh == NULL)
-				return;
-		}
+			return;
 
 		from = AioWalBuffers(page, end, &nbytes);
 		end = page + nbytes;
@@ -464,21 +417,20 @@ start_writes(XLogRecPtr upto, TimeLineID tli)
 		write->end = end;
 		write->synced = AioWalMethodSyncsWrites(wal_sync_method);
 		write->done = false;
-		pgaio_io_get_wref(ioh, &write->wref);
+		write->wref = wref;
 		pipeline->next_write++;
 		SpinLockRelease(&pipeline->mutex);
 		pg_atomic_write_u64(&pipeline->started, end);
 
 		AioWalStartWrite(ioh, fd, segno, tli, from, nbytes,
 						 XLogSegmentOffset(page, wal_segment_size), number);
-		aio_session_stats_data.wal_writes++;
 
 		if (end == segment_end(segno))
-			wake_wal_writer();
+			AioWalWakeWriter();
 		if (pg_atomic_read_u64(&pipeline->segment) != segno + 1)
 		{
 			pg_atomic_write_u64(&pipeline->segment, segno + 1);
-			wake_wal_writer();
+			AioWalWakeWriter();
 		}
 	}
 }
@@ -530,7 +482,7 @@ AioKickWal(XLogRecPtr inserted)
 	XLogRecPtr	next_page = upto + XLOG_BLCKSZ;
 	Size		size;
 
-	if (aio_wal_write_ahead == 0 || !in_use() || pgaio_my_backend == NULL)
+	if (aio_wal_write_ahead == 0 || !in_use() || !AioWalMayStartWrites())
 	{
 		aio_wal_kick_at = PG_UINT64_MAX;
 		return;
@@ -568,7 +520,7 @@ AioKickWal(XLogRecPtr inserted)
 	aio_wal_kick_at = Max(started + size, next_page);
 	if (started >= pg_atomic_read_u64(&pipeline->syncing) +
 		(uint64) Max(WalWriterFlushAfter, 1) * XLOG_BLCKSZ)
-		wake_wal_writer();
+		AioWalWakeWriter();
 }
 
 /*
@@ -821,17 +773,12 @@ wait_for_company(XLogRecPtr inserted)
 bool
 AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 {
-	bool		counted = aio_flush_is_counted;
-	instr_time	start;
+	AioWalFlush flush;
 
 	if (!in_use())
 		return false;
 
-	/* an error must not leave it behind */
-	aio_flush_is_counted = false;
-	if (!counted)
-		AioCountStart(AIO_KIND_FLUSH, 0);
-	INSTR_TIME_SET_CURRENT(start);
+	AioWalFlushBegins(&flush);
 	pg_atomic_fetch_add_u32(&pipeline->arrived, 1);
 	pg_atomic_fetch_add_u32(&pipeline->flushing, 1);
 	for (;;)
@@ -875,9 +822,7 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 		write_and_sync(inserted, tli);
 	}
 	pg_atomic_fetch_sub_u32(&pipeline->flushing, 1);
-	if (!counted)
-		AioCountEnd(AIO_KIND_FLUSH, start);
-	AioCountWait(AIO_KIND_FLUSH, start);
+	AioWalFlushEnds(&flush);
 	finish_segments(tli);
 	return true;
 }
@@ -894,7 +839,7 @@ AioRequestFlush(XLogRecPtr upto)
 	else if (pg_atomic_read_u64(&pipeline->wanted) < upto)
 	{
 		pg_atomic_monotonic_advance_u64(&pipeline->wanted, upto);
-		wake_wal_writer();
+		AioWalWakeWriter();
 	}
 }
 
@@ -948,7 +893,6 @@ AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush, TimeLineID tli)
 bool
 AioWalWriterCycle(void)
 {
-	static XLogSegNo prepared = 0;
 	bool		busy;
 	TimeLineID	tli;
 	XLogSegNo	segno;
@@ -971,28 +915,8 @@ AioWalWriterCycle(void)
 	segno = pg_atomic_read_u64(&pipeline->segment);
 	if (segno > prepared)
 	{
-		MemoryContext context = CurrentMemoryContext;
-
 		prepared = segno;
-		PG_TRY();
-		{
-			AioWalCreateSegment(segno, tli);
-		}
-		PG_CATCH();
-		{
-			ErrorData  *error;
-
-			/* whoever needs it will try again */
-			MemoryContextSwitchTo(context);
-			error = CopyErrorData();
-			FlushErrorState();
-			LWLockReleaseAll();
-			pgstat_report_wait_end();
-			error->elevel = LOG;
-			ThrowErrorData(error);
-			FreeErrorData(error);
-		}
-		PG_END_TRY();
+		AioWalTryCreateSegment(segno, tli);
 	}
 	return busy;
 }

@@ -63,8 +63,6 @@ static int	first = 0;
 int			aio_writes_remembered = 0;
 int			aio_writes_in_flight = 0;
 
-uint64		aio_nsleeps = 0;
-
 /* pages of the remembered writes that have buffers */
 static int	npages = 0;
 

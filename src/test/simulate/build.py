@@ -1,17 +1,26 @@
-"""Builds a simulator: the core's files, the little of a server, and a program, without PostgreSQL's source."""
+"""Builds a simulator: the server's files that it is about, the little of a server, and a program, without PostgreSQL's source."""
 import pathlib
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
-CORE = ROOT / 'src/backend/aio/task'
+BACKEND = ROOT / 'src/backend/aio'
 FLAGS = ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-Wno-sign-compare',
-         '-Wno-clobbered', '-Wl,--wrap=mmap,--wrap=AioContextRefusal']
+         '-Wno-clobbered', '-Wno-missing-field-initializers']
+
+# of each program: its own files, and those of src/backend/aio; wal_tails.c includes wal.c and wal_file.c
+SOURCES = {
+    'scheduler': (['server.c', 'scheduler.c', '-Wl,--wrap=mmap,--wrap=AioContextRefusal'], 'task/*.c'),
+    'wal_pipeline': (['server.c', 'wal_world.c', 'wal_disk.c', 'wal_server.c', 'wal_tails.c', 'wal_pipeline.c',
+                      '-Wl,--wrap=mmap'], 'task/context.c'),
+}
 
 
-def build(program, target, compiler='cc', flags=(), core=CORE):
+def build(program, target, compiler='cc', flags=(), backend=BACKEND):
     """Compile the program of this name to the file `target`; raises CalledProcessError, whose stderr says why."""
-    command = [compiler, *FLAGS, *flags, f'-I{HERE}/include', f'-I{ROOT}/src/include', f'-I{HERE}', f'-I{core}',
-               *sorted(core.glob('*.c')), HERE / 'server.c', HERE / f'{program}.c', '-o', target]
+    own, others = SOURCES[program]
+    command = [compiler, *FLAGS, *flags, f'-I{HERE}/include', f'-I{ROOT}/src/include', f'-I{HERE}', f'-I{backend}',
+               f'-I{backend}/task', *sorted(backend.glob(others)),
+               *(word if word.startswith('-') else HERE / word for word in own), '-o', target]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return target

@@ -9,6 +9,8 @@
  */
 #include "aio/write.h"
 
+uint64		aio_nsleeps = 0;
+
 /* Has this process prepared to sleep on a condition variable? */
 bool
 AioPreparedToSleep(void)

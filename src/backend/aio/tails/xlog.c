@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "../wal_internal.h"
+#include "../wal_port.h"
 #include "aio/pgstat_aio.h"
 
 /* How far WAL has been written and flushed; this process knows it, then. */

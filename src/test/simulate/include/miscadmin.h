@@ -13,6 +13,7 @@
 extern volatile uint32 InterruptHoldoffCount;
 extern volatile uint32 QueryCancelHoldoffCount;
 extern volatile uint32 CritSectionCount;
+extern bool enableFsync;
 
 extern void SimCheckForInterrupts(void);
 
@@ -20,5 +21,9 @@ extern void SimCheckForInterrupts(void);
 #define HOLD_INTERRUPTS()		(InterruptHoldoffCount++)
 #define RESUME_INTERRUPTS() \
 	do { Assert(InterruptHoldoffCount > 0); InterruptHoldoffCount--; } while (0)
+
+#define START_CRIT_SECTION()	(CritSectionCount++)
+#define END_CRIT_SECTION() \
+	do { Assert(CritSectionCount > 0); CritSectionCount--; } while (0)
 
 #endif							/* SIMULATE_MISCADMIN_H */

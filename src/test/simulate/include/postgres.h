@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * postgres.h
- *	  What the core of src/backend/aio/task needs of PostgreSQL, for plain
- *	  programs: types, macros, errors, memory and resource owners.
+ *	  What the core of src/backend/aio/task, and the pipeline of WAL, need of
+ *	  PostgreSQL, for plain programs: types, macros, errors, memory, resource
+ *	  owners, locks and atomic variables.
  *
  * The headers of this directory stand in for upstream's of the same names.
- * They declare what the core uses and nothing else: a core that needs more of
- * the server does not compile here.  server.c has the functions.
+ * They declare what these files use and nothing else: one that needs more of
+ * the server does not compile here.  server.c has the functions; wal_world.c
+ * and wal_server.c have those that only the pipeline of WAL needs.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -60,6 +62,8 @@ typedef int pgsocket;
 pg_noreturn extern void SimFail(const char *file, int line, const char *what);
 #define Assert(condition) \
 	((condition) ? (void) 0 : SimFail(__FILE__, __LINE__, #condition))
+
+extern void pg_usleep(long microseconds);
 
 #include "utils/elog.h"
 #include "utils/palloc.h"

@@ -42,6 +42,15 @@ extern void FlushErrorState(void);
 
 #define elog(level, ...) SimElog(level, __FILE__, __LINE__, __VA_ARGS__)
 
+/* parts are evaluated, and what the last one returns is ignored */
+#define ereport(level, parts) \
+	do { (void) parts; SimReport(level); } while (0)
+#define _(text)		(text)
+
+pg_noreturn extern void SimReport(int level);
+extern int	errcode_for_file_access(void);
+extern int	errmsg(const char *format,...);
+
 /* Where an error goes: the innermost handler of the running flow. */
 typedef struct SimHandler
 {

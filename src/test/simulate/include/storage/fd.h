@@ -1,0 +1,16 @@
+/*-------------------------------------------------------------------------
+ *
+ * fd.h
+ *	  Stands in for upstream's header of this name; see ../postgres.h.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SIMULATE_FD_H
+#define SIMULATE_FD_H
+
+extern void ReserveExternalFD(void);
+extern void ReleaseExternalFD(void);
+
+#endif							/* SIMULATE_FD_H */

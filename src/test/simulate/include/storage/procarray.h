@@ -1,0 +1,10 @@
+/*-------------------------------------------------------------------------
+ *
+ * procarray.h
+ *	  Stands in for upstream's header of this name; see ../postgres.h.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+extern bool MinimumActiveBackends(int min);
