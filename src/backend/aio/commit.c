@@ -106,6 +106,7 @@ AioForbidReplies(void)
 static void
 prepare(void)
 {
+	Assert(hold_timeout == MAX_TIMEOUTS);
 	before_shmem_exit(send_at_exit, 0);
 	prev_emit_log_hook = emit_log_hook;
 	emit_log_hook = note_panic;
@@ -150,6 +151,8 @@ AioTryHoldCommit(XLogRecPtr lsn)
 		((volatile WalSndCtlData *) WalSndCtl)->sync_standbys_status & SYNC_STANDBY_DEFINED)
 		return false;
 
+	Assert(CritSectionCount > 0);
+	Assert(lsn > aio_held_commit);
 	aio_held_commit = lsn;
 	aio_session_stats_data.commits_held++;
 	return true;
@@ -177,12 +180,14 @@ may_flush(void)
 bool
 AioReleaseCommits(void)
 {
+	Assert(aio_held_commit != InvalidXLogRecPtr);
 	if (!may_flush() && (dying || XLogNeedsFlush(aio_held_commit)))
 	{
 		errno = ECONNABORTED;
 		return false;
 	}
 	XLogFlush(aio_held_commit);
+	Assert(!XLogNeedsFlush(aio_held_commit));
 	aio_held_commit = InvalidXLogRecPtr;
 	return true;
 }

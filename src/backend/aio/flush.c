@@ -52,6 +52,7 @@ AioFlushFutureInit(AioFlushFuture *flush, XLogRecPtr upto)
 {
 	instr_time	never;
 
+	Assert(upto != InvalidXLogRecPtr && upto <= GetXLogInsertRecPtr());
 	flush->future.ops = &flush_ops;
 	flush->upto = upto;
 	AioCountStart(AIO_KIND_FLUSH, 0);
@@ -76,10 +77,12 @@ flush_wait(AioFuture *future)
 	instr_time	before;
 	instr_time	after;
 
+	Assert(!aio_flush_is_counted);
 	INSTR_TIME_SET_CURRENT(before);
 	aio_flush_is_counted = true;
 	XLogFlush(((AioFlushFuture *) future)->upto);
 	aio_flush_is_counted = false;
 	INSTR_TIME_SET_CURRENT(after);
+	Assert(flush_poll(future));
 	INSTR_TIME_ACCUM_DIFF(aio_session_stats_data.wait_time, after, before);
 }

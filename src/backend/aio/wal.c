@@ -299,6 +299,7 @@ advance_written(XLogRecPtr start, XLogRecPtr end, bool synced)
 	bool		flushes;
 
 	AioWalResult(&written, &flushed);
+	Assert(start == written && start < end);
 	flushes = synced && flushed >= start && flushed < end;
 	AioWalAdvance(end, flushes ? end : flushed);
 	return flushes;
@@ -315,6 +316,7 @@ AioWalWriteComplete(uint64 number)
 
 	SpinLockAcquire(&pipeline->mutex);
 	Assert(number >= pipeline->first_write && number < pipeline->next_write);
+	Assert(!pipeline->writes[number % NWRITES].done);
 	pipeline->writes[number % NWRITES].done = true;
 	while (pipeline->first_write < pipeline->next_write)
 	{
@@ -335,6 +337,7 @@ AioWalWriteComplete(uint64 number)
 static void
 wait_for_writes(XLogRecPtr upto)
 {
+	Assert(upto <= pg_atomic_read_u64(&pipeline->started));
 	for (;;)
 	{
 		XLogRecPtr	written;
@@ -349,6 +352,7 @@ wait_for_writes(XLogRecPtr upto)
 		 */
 		SpinLockAcquire(&pipeline->mutex);
 		AioWalResult(&written, &flushed);
+		Assert(written >= upto || pipeline->first_write < pipeline->next_write);
 		wref = pipeline->writes[pipeline->first_write % NWRITES].wref;
 		SpinLockRelease(&pipeline->mutex);
 		if (written >= upto)
@@ -374,6 +378,8 @@ write_size(void)
 static void
 start_writes(XLogRecPtr upto, TimeLineID tli)
 {
+	Assert(LWLockHeldByMeInMode(WALWriteLock, LW_EXCLUSIVE));
+	Assert(upto % XLOG_BLCKSZ == 0 && upto <= AioWalInserted());
 	if (aio_wal_write_ahead == 0 || !AioWalMayStartNow())
 		return;
 
@@ -391,7 +397,6 @@ start_writes(XLogRecPtr upto, TimeLineID tli)
 		char	   *from;
 		int			fd;
 
-		Assert(upto % XLOG_BLCKSZ == 0);
 		if (start >= end || number - pipeline->first_write >= NWRITES)
 			return;
 		end = Min(end, page + WRITE_MAX);
@@ -410,6 +415,7 @@ start_writes(XLogRecPtr upto, TimeLineID tli)
 
 		from = AioWalBuffers(page, end, &nbytes);
 		end = page + nbytes;
+		Assert(start < end && segment_of(end - 1) == segno);
 
 		SpinLockAcquire(&pipeline->mutex);
 		write = &pipeline->writes[number % NWRITES];
@@ -444,6 +450,8 @@ write_now(XLogRecPtr upto, TimeLineID tli)
 {
 	XLogRecPtr	start;
 
+	Assert(LWLockHeldByMeInMode(WALWriteLock, LW_EXCLUSIVE));
+	Assert(upto <= AioWalInserted());
 	while ((start = pg_atomic_read_u64(&pipeline->started)) < upto)
 	{
 		XLogSegNo	segno = segment_of(start);
@@ -532,6 +540,7 @@ AioKickWal(XLogRecPtr inserted)
 bool
 AioMakeRoomInWal(XLogRecPtr upto, TimeLineID tli)
 {
+	Assert(upto % XLOG_BLCKSZ == 0 && CritSectionCount > 0);
 	if (!in_use())
 		return false;
 
@@ -592,6 +601,7 @@ wait_for_sync(XLogRecPtr upto)
 	if (pipeline->syncs[number % NSYNCS].done)
 		number = pipeline->first_sync;
 	sync = &pipeline->syncs[number % NSYNCS];
+	Assert(!sync->done && number >= pipeline->first_sync);
 	SpinLockRelease(&pipeline->mutex);
 
 	/* who had it may have gone because the postmaster has */
@@ -619,7 +629,9 @@ begin_sync(XLogRecPtr upto)
 	uint64		number = pipeline->next_sync;
 	WalSync    *sync = &pipeline->syncs[number % NSYNCS];
 
+	Assert(LWLockHeldByMeInMode(WALWriteLock, LW_EXCLUSIVE));
 	Assert(number - pipeline->first_sync < NSYNCS);
+	Assert(upto > pg_atomic_read_u64(&pipeline->syncing));
 	LWLockAcquire(&sync->lock, LW_EXCLUSIVE);
 	pg_atomic_write_u64(&sync->number, number);
 	SpinLockAcquire(&pipeline->mutex);
@@ -638,8 +650,10 @@ end_sync(WalSync *sync)
 	XLogRecPtr	flushed;
 
 	SpinLockAcquire(&pipeline->mutex);
+	Assert(!sync->done);
 	sync->done = true;
 	AioWalResult(&written, &flushed);
+	Assert(sync->upto <= written);
 	while (pipeline->first_sync < pipeline->next_sync)
 	{
 		WalSync    *first = &pipeline->syncs[pipeline->first_sync % NSYNCS];
@@ -693,6 +707,8 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 		return;
 	}
 
+	Assert(upto <= AioWalInserted() && segment_of(upto - 1) == segno);
+
 	/* announce it first, so that others wait for it and not for the lock */
 	sync = begin_sync(upto);
 	wait_for_writes(Min(upto, pg_atomic_read_u64(&pipeline->started)));
@@ -726,6 +742,7 @@ wait_for_company(XLogRecPtr inserted)
 	uint32		time = pg_atomic_read_u32(&pipeline->sync_time);
 	uint32		arrived;
 
+	Assert(LWLockHeldByMeInMode(WALWriteLock, LW_EXCLUSIVE));
 	if (time >= LONG_SYNC && enableFsync &&
 		pg_atomic_read_u32(&pipeline->arrived) < expected / EXPECTED_SCALE &&
 		--pipeline->wait_after < 0)
@@ -775,6 +792,7 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 {
 	AioWalFlush flush;
 
+	Assert(CritSectionCount > 0);
 	if (!in_use())
 		return false;
 
@@ -883,6 +901,7 @@ AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush, TimeLineID tli)
 		wait_for_writes(pg_atomic_read_u64(&pipeline->started));
 		write_now(write, tli);
 	}
+	Assert(LWLockHeldByMeInMode(WALWriteLock, LW_EXCLUSIVE));
 	return true;
 }
 
@@ -898,6 +917,8 @@ AioWalWriterCycle(void)
 	XLogSegNo	segno;
 	XLogRecPtr	written;
 	XLogRecPtr	flushed;
+
+	Assert(CritSectionCount == 0);
 
 	/* upstream would let some time pass, and flush less */
 	if (in_use() && !RecoveryInProgress())

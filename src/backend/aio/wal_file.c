@@ -50,6 +50,7 @@ AioWalMethodSyncsWrites(int sync_method)
 static void
 close_file(WalFile *file)
 {
+	Assert(file->segno != 0);
 	if (AioWalClose(file->fd) != 0)
 	{
 		char		name[MAXFNAMELEN];
@@ -75,6 +76,7 @@ AioWalFile(XLogSegNo segno, TimeLineID tli, bool create)
 {
 	WalFile    *file = &files[segno % NFILES];
 
+	Assert(segno != 0);
 	if (file->segno == segno && file->tli == tli &&
 		file->sync_method == wal_sync_method)
 		return file->fd;
@@ -122,6 +124,7 @@ void
 AioWalWriteNow(int fd, XLogSegNo segno, TimeLineID tli,
 			   const char *from, Size nbytes, uint32 offset)
 {
+	Assert(nbytes > 0 && offset + nbytes <= (Size) wal_segment_size);
 	while (nbytes > 0)
 	{
 		ssize_t		written = AioWalPwrite(fd, from, nbytes, offset);
@@ -132,6 +135,7 @@ AioWalWriteNow(int fd, XLogSegNo segno, TimeLineID tli,
 				continue;
 			panic_write(segno, tli, offset, nbytes, errno);
 		}
+		Assert((Size) written <= nbytes);
 		from += written;
 		offset += written;
 		nbytes -= written;
@@ -185,6 +189,8 @@ AioWalStartWrite(PgAioHandle *ioh, int fd, XLogSegNo segno, TimeLineID tli,
 {
 	AioWalTarget target;
 
+	Assert(offset % XLOG_BLCKSZ == 0 && nbytes % XLOG_BLCKSZ == 0);
+	Assert(offset + nbytes <= (Size) wal_segment_size);
 	target.segno_high = segno >> 32;
 	target.segno_low = (uint32) segno;
 	target.tli = tli;
@@ -218,6 +224,9 @@ void
 AioWalEndWrite(const AioWalTarget *target, const char *from, Size nbytes,
 			   uint32 offset, int result)
 {
+	Assert(CritSectionCount > 0);
+	Assert(result <= (int) nbytes);
+
 	/* whose sync may have failed must not be told that the next one did not */
 	if (result < 0 && result != -EINTR && result != -EAGAIN &&
 		result != -ECANCELED && result != -ENOENT &&

@@ -115,6 +115,7 @@ AioWalSubmit(PgAioHandle *ioh, int fd, const AioWalTarget *target, char *from,
 {
 	struct iovec *iov;
 
+	Assert(ioh == pgaio_my_backend->handed_out_io);
 	*(AioWalTarget *) pgaio_io_get_target_data(ioh) = *target;
 	pgaio_io_set_target(ioh, AIO_TID_WAL);
 	pgaio_io_set_handle_data_64(ioh, &number, 1);
