@@ -235,6 +235,7 @@ choose_parameters(void)
 	sim_write_ahead = SimChance(&sim_world, 900);
 	sim_with_workers = SimChance(&sim_world, 400);
 	sim_switches = SimChance(&sim_world, 500) ? 30 + SimUpTo(&sim_world, 300) : 5 + SimUpTo(&sim_world, 30);
+	sim_by_priority = SimChance(&sim_world, 400);
 	sim_disk_time = SimChance(&sim_world, 500) ? 3000 : 1 + SimUpTo(&sim_world, 300);
 	sim_faults = SimChance(&sim_world, 200) ? SimUpTo(&sim_world, 60) : 0;
 	sim_shorts = SimChance(&sim_world, 300) ? SimUpTo(&sim_world, 200) : 0;

@@ -120,6 +120,7 @@ AioWalAdvance(XLogRecPtr written, XLogRecPtr flushed)
 	check_disk(sim_flush_result, flushed, true, "what is not on disk is flushed");
 	if (written > sim_write_result || flushed > sim_flush_result)
 		SimTell("written %" PRIu64 " flushed %" PRIu64, written, flushed);
+	sim_me->owes_wakeup |= flushed > sim_flush_result && max_wal_senders > 0;
 	sim_write_result = Max(sim_write_result, written);
 	SimPoint();
 	sim_flush_result = Max(sim_flush_result, flushed);
@@ -381,6 +382,7 @@ XLogFlush(XLogRecPtr upto)
 	SIM_CHECK(AioFlushWal(upto, 1), "the pipeline is not used");
 	END_CRIT_SECTION();
 	WalSndWakeupProcessRequests(true, true);
+	SIM_CHECK(!sim_me->owes_wakeup, "walsenders are not told of a flush");
 	SIM_CHECK(sim_flush_result >= upto, "a flush returns before all is flushed");
 }
 
@@ -425,6 +427,7 @@ WalSndWakeup(bool physical, bool logical)
 {
 	SimPoint();
 	senders_know = sim_flush_result;
+	sim_me->owes_wakeup = false;
 }
 
 void
@@ -605,6 +608,7 @@ complete(PgAioHandle *ioh, int result)
 	SIM_CHECK(result != -EIO || !AioWalMethodSyncsWrites(ioh->target.sync_method),
 			  "a sync may have failed, and the next one is believed");
 	AioWalWriteComplete(ioh->number);
+	SIM_CHECK(!sim_me->owes_wakeup || sim_me->wakes_senders, "walsenders are not told of a write that flushes");
 	CritSectionCount--;
 	ioh->state = COMPLETE;
 	SimWake(ioh);

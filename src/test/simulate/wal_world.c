@@ -40,6 +40,7 @@ uint64		sim_crash_at;
 bool		sim_panicked;
 bool		sim_postmaster_dead;
 int			sim_switches;
+bool		sim_by_priority;
 
 Latch	   *MyLatch;
 
@@ -103,6 +104,8 @@ SimPoint(void)
 	if (!SimChance(&sim_world, sim_switches))
 		return;
 
+	sim_me->priority = -(int64) sim_steps;
+
 	/* sometimes for long */
 	if (SimChance(&sim_world, 20))
 	{
@@ -141,6 +144,7 @@ SimProcessMake(const char *name, int number, void (*body) (void))
 	memset(process, 0, sizeof(SimProcess));
 	snprintf(process->name, sizeof(process->name), "%s %d", name, number);
 	process->body = body;
+	process->priority = SimUpTo(&sim_world, 100);
 	process->locals.sync_method = sim_method;
 	process->locals.syncs = sim_syncs;
 	process->locals.write_ahead = sim_write_ahead;
@@ -244,6 +248,20 @@ skip_time(void)
 		sim_now = Max(sim_now, next);
 }
 
+/* Who is next: anyone, or whoever has not been interrupted for longest. */
+static SimProcess *
+choose(SimProcess **able, int n)
+{
+	SimProcess *best = able[SimUpTo(&sim_world, n - 1)];
+
+	for (int i = 0; sim_by_priority && i < n; i++)
+	{
+		if (able[i]->priority > best->priority)
+			best = able[i];
+	}
+	return best;
+}
+
 /* Have processes run until it is finished, or the server crashes. */
 SimEnd
 SimRun(bool (*finished) (void))
@@ -260,7 +278,7 @@ SimRun(bool (*finished) (void))
 		if (n == 0)
 			skip_time();
 		else
-			continue_process(able[SimUpTo(&sim_world, n - 1)]);
+			continue_process(choose(able, n));
 		if (finished())
 			return SIM_FINISHED;
 	}

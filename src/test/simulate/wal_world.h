@@ -52,6 +52,7 @@ typedef struct SimProcess
 	void		(*body) (void);
 	AioContext	context;
 	bool		ended;
+	int64		priority;
 	const void *waits_for;		/* until SimWake() of it, or */
 	uint64		wake_at;		/* until then; NULL and 0 if it may run */
 	bool		notices_death;	/* of the postmaster, where it waits */
@@ -62,6 +63,7 @@ typedef struct SimProcess
 	int			external_fds;	/* that it has reserved */
 	Latch		latch;
 	bool		wakes_senders;	/* when it has left its critical section */
+	bool		owes_wakeup;	/* it has flushed, and they do not know */
 
 	/* xlog.c */
 	bool		inserting;
@@ -87,6 +89,8 @@ extern uint64 sim_crash_at;		/* step */
 extern bool sim_panicked;
 extern bool sim_postmaster_dead;
 extern int	sim_switches;		/* chances in a thousand, at each point */
+extern bool sim_by_priority;	/* who was interrupted lets the others go
+								 * first */
 
 extern void SimPoint(void);
 extern void SimTell(const char *format,...) pg_attribute_printf(1, 2);
