@@ -933,8 +933,13 @@ AioWalWriterCycle(void)
 	if (!busy)
 		AioWalCloseFilesBefore(segment_of(written));
 
+	/*
+	 * What has been written to exists, or did: to make it again could have it
+	 * archived again.
+	 */
 	segno = pg_atomic_read_u64(&pipeline->segment);
-	if (segno > prepared)
+	AioWalResult(&written, &flushed);
+	if (segno > prepared && segno >= segment_of(written))
 	{
 		prepared = segno;
 		AioWalTryCreateSegment(segno, tli);

@@ -486,6 +486,7 @@ void
 AioWalTryCreateSegment(XLogSegNo segno, TimeLineID tli)
 {
 	SIM_CHECK(CritSectionCount == 0, "a segment is created where an error cannot be raised");
+	SIM_CHECK((segno + 1) * wal_segment_size > kept_from, "a segment is created again that was removed");
 	if (!SimChance(&sim_world, sim_faults))
 		create_segment(segno);
 }
