@@ -72,81 +72,73 @@ extern void aio_context_jump(void **from, void **to);
 extern void aio_context_start(void);
 #endif
 
+#ifndef AIO_CONTEXT_UCONTEXT
+/* the lines around a function in assembly */
+#define FUNCTION_BEGINS(name) \
+	".p2align 4\n" \
+	".hidden " name "\n" \
+	".globl " name "\n" \
+	".type " name ", %function\n" \
+	name ":\n" \
+	"	.cfi_startproc\n"
+
+#define FUNCTION_ENDS(name) \
+	"	.cfi_endproc\n" \
+	".size " name ", .-" name "\n"
+#endif
+
 #if defined(__x86_64__) && !defined(AIO_CONTEXT_UCONTEXT)
+
+/* leave a flow: its registers go to its stack, whose pointer goes to *place */
+#define LEAVE_FLOW(place) \
+	"	pushq	%rbp\n" \
+	"	pushq	%rbx\n" \
+	"	pushq	%r12\n" \
+	"	pushq	%r13\n" \
+	"	pushq	%r14\n" \
+	"	pushq	%r15\n" \
+	"	movq	%rsp, (" place ")\n"
+
+/* continue the flow whose stack pointer is in *place, where it was left */
+#define CONTINUE_FLOW(place) \
+	"	movq	(" place "), %rsp\n" \
+	"	popq	%r15\n" \
+	"	popq	%r14\n" \
+	"	popq	%r13\n" \
+	"	popq	%r12\n" \
+	"	popq	%rbx\n" \
+	"	popq	%rbp\n" \
+	"	ret\n"
 
 __asm__(
 		".text\n"
-		".p2align 4\n"
-		".hidden aio_context_jump\n"
-		".globl aio_context_jump\n"
-		".type aio_context_jump, @function\n"
-		"aio_context_jump:\n"
-		"	.cfi_startproc\n"
-		"	pushq	%rbp\n"
-		"	pushq	%rbx\n"
-		"	pushq	%r12\n"
-		"	pushq	%r13\n"
-		"	pushq	%r14\n"
-		"	pushq	%r15\n"
-		"	movq	%rsp, (%rdi)\n"
-		"	movq	(%rsi), %rsp\n"
-		"	popq	%r15\n"
-		"	popq	%r14\n"
-		"	popq	%r13\n"
-		"	popq	%r12\n"
-		"	popq	%rbx\n"
-		"	popq	%rbp\n"
-		"	ret\n"
-		"	.cfi_endproc\n"
-		".size aio_context_jump, .-aio_context_jump\n"
+		FUNCTION_BEGINS("aio_context_jump")
+		LEAVE_FLOW("%rdi")
+		CONTINUE_FLOW("%rsi")
+		FUNCTION_ENDS("aio_context_jump")
 
-/* as above until the switch, and again after body(arg) has said whither */
-		".p2align 4\n"
-		".hidden aio_context_call\n"
-		".globl aio_context_call\n"
-		".type aio_context_call, @function\n"
-		"aio_context_call:\n"
-		"	.cfi_startproc\n"
-		"	pushq	%rbp\n"
-		"	pushq	%rbx\n"
-		"	pushq	%r12\n"
-		"	pushq	%r13\n"
-		"	pushq	%r14\n"
-		"	pushq	%r15\n"
-		"	movq	%rsp, (%rdi)\n"
+/* in between, body(arg) is called on the other stack, and says whither */
+		FUNCTION_BEGINS("aio_context_call")
+		LEAVE_FLOW("%rdi")
 		"	.cfi_undefined rip\n"
 		"	movq	%rsi, %rsp\n"
 		"	andq	$-16, %rsp\n"
 		"	movq	%rcx, %rdi\n"
 		"	xorl	%ebp, %ebp\n"
 		"	callq	*%rdx\n"
-		"	movq	(%rax), %rsp\n"
-		"	popq	%r15\n"
-		"	popq	%r14\n"
-		"	popq	%r13\n"
-		"	popq	%r12\n"
-		"	popq	%rbx\n"
-		"	popq	%rbp\n"
-		"	ret\n"
-		"	.cfi_endproc\n"
-		".size aio_context_call, .-aio_context_call\n"
+		CONTINUE_FLOW("%rax")
+		FUNCTION_ENDS("aio_context_call")
 
 /* first instruction on a new stack: r12 = argument, r13 = entry */
-		".p2align 4\n"
-		".hidden aio_context_start\n"
-		".globl aio_context_start\n"
-		".type aio_context_start, @function\n"
-		"aio_context_start:\n"
-		"	.cfi_startproc\n"
+		FUNCTION_BEGINS("aio_context_start")
 		"	.cfi_undefined rip\n"
 		"	movq	%r12, %rdi\n"
 		"	callq	*%r13\n"
 		"	ud2\n"
-		"	.cfi_endproc\n"
-		".size aio_context_start, .-aio_context_start\n"
+		FUNCTION_ENDS("aio_context_start")
 );
 
-/* registers in the order in which aio_context_jump() pops them */
+/* registers in the order in which CONTINUE_FLOW() pops them */
 typedef struct InitialFrame
 {
 	uint64		r15;
@@ -169,99 +161,63 @@ typedef struct InitialFrame
 
 #elif defined(__aarch64__) && !defined(AIO_CONTEXT_UCONTEXT)
 
+/* as above */
+#define LEAVE_FLOW(place) \
+	"	sub	sp, sp, #160\n" \
+	"	stp	x19, x20, [sp, #0]\n" \
+	"	stp	x21, x22, [sp, #16]\n" \
+	"	stp	x23, x24, [sp, #32]\n" \
+	"	stp	x25, x26, [sp, #48]\n" \
+	"	stp	x27, x28, [sp, #64]\n" \
+	"	stp	x29, x30, [sp, #80]\n" \
+	"	stp	d8, d9, [sp, #96]\n" \
+	"	stp	d10, d11, [sp, #112]\n" \
+	"	stp	d12, d13, [sp, #128]\n" \
+	"	stp	d14, d15, [sp, #144]\n" \
+	"	mov	x9, sp\n" \
+	"	str	x9, [" place "]\n"
+
+#define CONTINUE_FLOW(place) \
+	"	ldr	x9, [" place "]\n" \
+	"	mov	sp, x9\n" \
+	"	ldp	x19, x20, [sp, #0]\n" \
+	"	ldp	x21, x22, [sp, #16]\n" \
+	"	ldp	x23, x24, [sp, #32]\n" \
+	"	ldp	x25, x26, [sp, #48]\n" \
+	"	ldp	x27, x28, [sp, #64]\n" \
+	"	ldp	x29, x30, [sp, #80]\n" \
+	"	ldp	d8, d9, [sp, #96]\n" \
+	"	ldp	d10, d11, [sp, #112]\n" \
+	"	ldp	d12, d13, [sp, #128]\n" \
+	"	ldp	d14, d15, [sp, #144]\n" \
+	"	add	sp, sp, #160\n" \
+	"	ret\n"
+
 __asm__(
 		".text\n"
-		".p2align 4\n"
-		".hidden aio_context_jump\n"
-		".globl aio_context_jump\n"
-		".type aio_context_jump, %function\n"
-		"aio_context_jump:\n"
-		"	.cfi_startproc\n"
-		"	sub	sp, sp, #160\n"
-		"	stp	x19, x20, [sp, #0]\n"
-		"	stp	x21, x22, [sp, #16]\n"
-		"	stp	x23, x24, [sp, #32]\n"
-		"	stp	x25, x26, [sp, #48]\n"
-		"	stp	x27, x28, [sp, #64]\n"
-		"	stp	x29, x30, [sp, #80]\n"
-		"	stp	d8, d9, [sp, #96]\n"
-		"	stp	d10, d11, [sp, #112]\n"
-		"	stp	d12, d13, [sp, #128]\n"
-		"	stp	d14, d15, [sp, #144]\n"
-		"	mov	x9, sp\n"
-		"	str	x9, [x0]\n"
-		"	ldr	x9, [x1]\n"
-		"	mov	sp, x9\n"
-		"	ldp	x19, x20, [sp, #0]\n"
-		"	ldp	x21, x22, [sp, #16]\n"
-		"	ldp	x23, x24, [sp, #32]\n"
-		"	ldp	x25, x26, [sp, #48]\n"
-		"	ldp	x27, x28, [sp, #64]\n"
-		"	ldp	x29, x30, [sp, #80]\n"
-		"	ldp	d8, d9, [sp, #96]\n"
-		"	ldp	d10, d11, [sp, #112]\n"
-		"	ldp	d12, d13, [sp, #128]\n"
-		"	ldp	d14, d15, [sp, #144]\n"
-		"	add	sp, sp, #160\n"
-		"	ret\n"
-		"	.cfi_endproc\n"
-		".size aio_context_jump, .-aio_context_jump\n"
+		FUNCTION_BEGINS("aio_context_jump")
+		LEAVE_FLOW("x0")
+		CONTINUE_FLOW("x1")
+		FUNCTION_ENDS("aio_context_jump")
 
-/* as above until the switch, and again after body(arg) has said whither */
-		".p2align 4\n"
-		".hidden aio_context_call\n"
-		".globl aio_context_call\n"
-		".type aio_context_call, %function\n"
-		"aio_context_call:\n"
-		"	.cfi_startproc\n"
-		"	sub	sp, sp, #160\n"
-		"	stp	x19, x20, [sp, #0]\n"
-		"	stp	x21, x22, [sp, #16]\n"
-		"	stp	x23, x24, [sp, #32]\n"
-		"	stp	x25, x26, [sp, #48]\n"
-		"	stp	x27, x28, [sp, #64]\n"
-		"	stp	x29, x30, [sp, #80]\n"
-		"	stp	d8, d9, [sp, #96]\n"
-		"	stp	d10, d11, [sp, #112]\n"
-		"	stp	d12, d13, [sp, #128]\n"
-		"	stp	d14, d15, [sp, #144]\n"
-		"	mov	x9, sp\n"
-		"	str	x9, [x0]\n"
+/* in between, body(arg) is called on the other stack, and says whither */
+		FUNCTION_BEGINS("aio_context_call")
+		LEAVE_FLOW("x0")
 		"	.cfi_undefined x30\n"
 		"	mov	sp, x1\n"
 		"	mov	x0, x3\n"
 		"	mov	x29, xzr\n"
 		"	blr	x2\n"
-		"	ldr	x9, [x0]\n"
-		"	mov	sp, x9\n"
-		"	ldp	x19, x20, [sp, #0]\n"
-		"	ldp	x21, x22, [sp, #16]\n"
-		"	ldp	x23, x24, [sp, #32]\n"
-		"	ldp	x25, x26, [sp, #48]\n"
-		"	ldp	x27, x28, [sp, #64]\n"
-		"	ldp	x29, x30, [sp, #80]\n"
-		"	ldp	d8, d9, [sp, #96]\n"
-		"	ldp	d10, d11, [sp, #112]\n"
-		"	ldp	d12, d13, [sp, #128]\n"
-		"	ldp	d14, d15, [sp, #144]\n"
-		"	add	sp, sp, #160\n"
-		"	ret\n"
-		"	.cfi_endproc\n"
-		".size aio_context_call, .-aio_context_call\n"
+		CONTINUE_FLOW("x0")
+		FUNCTION_ENDS("aio_context_call")
 
 /* first instruction on a new stack: x19 = argument, x20 = entry */
-		".p2align 4\n"
-		".hidden aio_context_start\n"
-		".globl aio_context_start\n"
-		".type aio_context_start, %function\n"
-		"aio_context_start:\n"
-		"	.cfi_startproc\n"
+		FUNCTION_BEGINS("aio_context_start")
 		"	.cfi_undefined x30\n"
 		"	mov	x0, x19\n"
 		"	blr	x20\n"
 		"	brk	#0\n"
-		"	.cfi_endproc\n"
-		".size aio_context_start, .-aio_context_start\n"
+		FUNCTION_ENDS("aio_context_start")
 );
 
 typedef struct InitialFrame
