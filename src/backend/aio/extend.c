@@ -174,16 +174,6 @@ AioExtendInitialize(void)
  */
 
 /*
- * How much an operation allocates.  Its I/O vector says so, whose length is 0
- * for all who look for memory in it.
- */
-Size
-AioFallocateBytes(const PgAioHandle *ioh)
-{
-	return pgaio_ctl->iovecs[ioh->iovec_off].iov_len;
-}
-
-/*
  * Carry out the operation: allocate space and leave the length of the file.
  * Returns -1 and sets errno if that fails.
  */

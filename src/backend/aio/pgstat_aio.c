@@ -104,20 +104,56 @@ init_stats(void *stats)
 	MemSet(&shared->stats, 0, sizeof(shared->stats));
 }
 
-/* One is complete after so long.  In a critical section, in any process. */
-void
-AioStatLatency(AioFutureKind kind, uint64 us)
+/* One that was started then is complete.  In a critical section, perhaps. */
+static void
+count_latency(AioFutureKind kind, instr_time start)
 {
 	SharedStats *shared = shared_stats();
-	int			bucket = us < 2 ? 0 : pg_leftmost_one_pos64(us);
+	instr_time	latency;
+	uint64		us;
+	int			bucket;
 
 	if (shared == NULL)
 		return;
+	INSTR_TIME_SET_CURRENT(latency);
+	INSTR_TIME_SUBTRACT(latency, start);
+	us = INSTR_TIME_GET_MICROSEC(latency);
+	bucket = us < 2 ? 0 : pg_leftmost_one_pos64(us);
 	bucket = Min(bucket, AIO_LATENCY_BUCKETS - 1);
 	pg_atomic_fetch_add_u64(&shared->stats.latency[kind][bucket], 1);
 }
 
-/* One has failed that a process of this type had started.  Likewise. */
+/*
+ * One that is no I/O of upstream's is complete, or nobody will know when it is,
+ * if 'start' is zero.
+ */
+void
+AioCountEnd(AioFutureKind kind, instr_time start)
+{
+	Assert(aio_usage[kind].in_flight > 0);
+	aio_usage[kind].in_flight--;
+	if (!INSTR_TIME_IS_ZERO(start))
+		count_latency(kind, start);
+}
+
+/* pgaio_io_process_completion(): its result is known, in any process. */
+void
+AioCountCompletion(PgAioHandle *ioh)
+{
+	const AioHandleNote *note = AioNoteOfHandle(ioh);
+
+	if (note == NULL)
+		return;
+	Assert(!INSTR_TIME_IS_ZERO(note->started));
+	count_latency(note->kind, note->started);
+	if (ioh->result < 0 || ioh->distilled_result.status == PGAIO_RS_ERROR)
+		AioStatFailure(note->backend_type, note->kind);
+}
+
+/*
+ * One has failed that a process of this type had started.  In a critical
+ * section, perhaps.
+ */
 void
 AioStatFailure(BackendType backend_type, AioFutureKind kind)
 {

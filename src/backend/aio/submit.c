@@ -59,7 +59,7 @@ AioBatchConsider(void)
 
 	if (staged >= AIO_BATCH_MAX ||
 		staged > dclist_count(&pgaio_my_backend->in_flight_ios) / 4)
-		AioBeforeBlock();
+		AioSubmitBatch();
 }
 
 /*

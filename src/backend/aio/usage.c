@@ -5,8 +5,9 @@
  *
  * Each I/O that goes through upstream's AIO is counted, whoever starts it: a
  * scan's reads as well as those of tasks.  It is counted by the process that
- * starts it, and its latency and failure by the one that completes it, for
- * which there is a note in shared memory beside each of upstream's handles.
+ * starts it.  Its latency and failure are known to the one that completes it
+ * (pgstat_aio.c), for which there is a note in shared memory beside each of
+ * upstream's handles.
  *
  * Counting happens in critical sections and in completion callbacks, so it
  * allocates nothing and raises nothing.  Nothing is counted for a page that is
@@ -22,9 +23,8 @@
 #include "postgres.h"
 
 #include "aio/extend.h"
-#include "aio/pgstat_aio.h"
 #include "aio/shared_state.h"
-#include "aio/stats.h"
+#include "aio/task.h"
 #include "aio/usage.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -42,15 +42,12 @@ uint64		aio_depths[AIO_KINDS][AIO_DEPTH_BUCKETS];
 static RelFileLocator watched;
 uint64		aio_reads_watched = 0;
 
-/* What is known of an I/O of upstream's, beside its handle. */
-typedef struct HandleNote
-{
-	instr_time	started;		/* zero unless it has been counted */
-	uint8		kind;
-	uint8		backend_type;	/* of its owner */
-} HandleNote;
+/* of each handle */
+static AioHandleNote *notes;
 
-static HandleNote *notes;
+StaticAssertDecl(AIO_KINDS <= PG_UINT8_MAX + 1 &&
+				 BACKEND_NUM_TYPES <= PG_UINT8_MAX + 1,
+				 "a note has room for each kind and type of process");
 
 /* what this process is waiting for, and since when */
 static AioFutureKind waiting_for = AIO_KIND_NONE;
@@ -76,7 +73,7 @@ notes_size(void)
 {
 	int			concurrency = io_max_concurrency > 0 ? io_max_concurrency : 64;
 
-	return mul_size(mul_size(sizeof(HandleNote), concurrency),
+	return mul_size(mul_size(sizeof(AioHandleNote), concurrency),
 					MaxBackends + NUM_AUXILIARY_PROCS);
 }
 
@@ -170,24 +167,6 @@ AioCountStart(AioFutureKind kind, uint64 bytes)
 	count_batch(kind, 1);
 }
 
-/*
- * One that is no I/O of upstream's is complete, or nobody will know when it is,
- * if 'start' is zero.
- */
-void
-AioCountEnd(AioFutureKind kind, instr_time start)
-{
-	aio_usage[kind].in_flight--;
-	if (!INSTR_TIME_IS_ZERO(start))
-	{
-		instr_time	latency;
-
-		INSTR_TIME_SET_CURRENT(latency);
-		INSTR_TIME_SUBTRACT(latency, start);
-		AioStatLatency(kind, INSTR_TIME_GET_MICROSEC(latency));
-	}
-}
-
 /* The process has waited, since 'start'. */
 void
 AioCountWait(AioFutureKind kind, instr_time start)
@@ -200,10 +179,17 @@ AioCountWait(AioFutureKind kind, instr_time start)
 	pgstat_report_fixed = true;
 }
 
-static inline HandleNote *
+static inline AioHandleNote *
 note_of(const PgAioHandle *ioh)
 {
 	return &notes[ioh - pgaio_ctl->io_handles];
+}
+
+/* What is known of an I/O; NULL where nothing is counted. */
+const AioHandleNote *
+AioNoteOfHandle(const PgAioHandle *ioh)
+{
+	return notes == NULL ? NULL : note_of(ioh);
 }
 
 static AioFutureKind
@@ -219,7 +205,7 @@ kind_of(const PgAioHandle *ioh)
 static void
 count_io(PgAioHandle *ioh, instr_time now)
 {
-	HandleNote *note = note_of(ioh);
+	AioHandleNote *note = note_of(ioh);
 	struct iovec *iov;
 	int			iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
 	uint64		bytes = 0;
@@ -280,23 +266,6 @@ AioCountSynchronous(PgAioHandle *ioh)
 		count_batch(note_of(ioh)->kind, 1);
 	}
 	aio_usage[note_of(ioh)->kind].completed_inline++;
-}
-
-/* pgaio_io_process_completion(): its result is known, in any process. */
-void
-AioCountCompletion(PgAioHandle *ioh)
-{
-	HandleNote *note;
-	instr_time	latency;
-
-	if (notes == NULL)
-		return;
-	note = note_of(ioh);
-	INSTR_TIME_SET_CURRENT(latency);
-	INSTR_TIME_SUBTRACT(latency, note->started);
-	AioStatLatency(note->kind, INSTR_TIME_GET_MICROSEC(latency));
-	if (ioh->result < 0 || ioh->distilled_result.status == PGAIO_RS_ERROR)
-		AioStatFailure(note->backend_type, note->kind);
 }
 
 /* pgaio_io_reclaim(): its owner is about to use the handle again. */

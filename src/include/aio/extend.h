@@ -11,6 +11,7 @@
 #define AIO_EXTEND_H
 
 #include "storage/aio.h"
+#include "storage/aio_internal.h"
 #include "storage/buf.h"
 #include "storage/fd.h"
 #include "storage/smgr.h"
@@ -47,8 +48,18 @@ extern int	AioPerformFallocate(PgAioHandle *ioh);
 struct io_uring_sqe;
 extern void AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe);
 
+/*
+ * How much an operation allocates.  Its I/O vector says so, whose length is 0
+ * for all who look for memory in it.
+ */
+static inline Size
+AioFallocateBytes(const PgAioHandle *ioh)
+{
+	Assert(ioh->op == AIO_OP_FALLOCATE);
+	return pgaio_ctl->iovecs[ioh->iovec_off].iov_len;
+}
+
 /* extend.c */
-extern Size AioFallocateBytes(const PgAioHandle *ioh);
 extern void AioExtendInitialize(void);
 extern void AioJoinReserve(Relation rel);
 

@@ -86,7 +86,7 @@ extern const AioIndexStats *AioFetchIndexStats(Oid index);
 extern void AioReportStats(bool nowait);
 extern void AioResetStats(void);
 extern void AioResetIndexStats(Oid index);
-extern void AioStatLatency(AioFutureKind kind, uint64 us);
+extern void AioCountCompletion(PgAioHandle *ioh);
 extern void AioStatFailure(BackendType backend_type, AioFutureKind kind);
 extern AioIndexStats *AioPendingIndexStats(Relation index);
 extern bool AioDropStats(PgStat_Kind kind, Oid dboid, uint64 objid,

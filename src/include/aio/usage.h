@@ -60,18 +60,28 @@ extern PGDLLIMPORT uint64 aio_depths[AIO_KINDS][AIO_DEPTH_BUCKETS];
 /* reads of what AioWatchReads() was told */
 extern PGDLLIMPORT uint64 aio_reads_watched;
 
+/* What is known of an I/O of upstream's, beside its handle. */
+typedef struct AioHandleNote
+{
+	instr_time	started;		/* zero unless it has been counted */
+	uint8		kind;
+	uint8		backend_type;	/* of its owner */
+} AioHandleNote;
+
 extern void AioUsageInitialize(void);
 extern void AioUsageNow(AioKindUsage *usage);
 extern void AioWatchReads(const RelFileLocator *locator);
+extern const AioHandleNote *AioNoteOfHandle(const PgAioHandle *ioh);
 extern void AioCountStart(AioFutureKind kind, uint64 bytes);
-extern void AioCountEnd(AioFutureKind kind, instr_time start);
 extern void AioCountWait(AioFutureKind kind, instr_time start);
 extern const char *AioFutureKindName(AioFutureKind kind);
+
+/* pgstat_aio.c, which adds latencies to what all processes have counted */
+extern void AioCountEnd(AioFutureKind kind, instr_time start);
 
 /* called by seams in upstream's AIO, and by whoever waits otherwise */
 extern void AioCountSubmission(PgAioHandle **ios, int n);
 extern void AioCountSynchronous(PgAioHandle *ioh);
-extern void AioCountCompletion(PgAioHandle *ioh);
 extern void AioCountReclaim(PgAioHandle *ioh);
 extern void AioBeginWait(PgAioHandle *ioh, uint64 generation);
 extern void AioEndWait(void);
