@@ -18,6 +18,7 @@
 typedef struct AioHeld
 {
 	int			pins;
+	bool		page_lock;
 	int			lwlocks;
 	int			sibling_locks;
 	uint32		crit_sections;
@@ -46,7 +47,10 @@ extern void AioAssertTaskRuns(AioTask *task, bool begins);
 extern void AioAssertTaskStops(AioTask *task);
 #endif
 
-/* tails/bufmgr.c, for rules.c */
+/* tails/bufmgr.c */
+extern bool AioHoldsPageLock(void);
+
+/* likewise, for rules.c */
 extern int	AioPrivatePins(void);
 
 /* tails/lwlock.c */

@@ -90,6 +90,7 @@ static void
 note(AioHeld *held)
 {
 	held->pins = AioPrivatePins();
+	held->page_lock = AioHoldsPageLock();
 	held->lwlocks = AioHeldLWLocks();
 	held->sibling_locks = aio_sibling_locks;
 	held->crit_sections = CritSectionCount;
@@ -103,6 +104,7 @@ note(AioHeld *held)
 static void
 compare(const AioHeld *before, const AioHeld *now)
 {
+	Assert(now->page_lock == before->page_lock);
 	Assert(now->lwlocks == before->lwlocks);
 	Assert(now->sibling_locks == before->sibling_locks);
 	Assert(now->crit_sections == before->crit_sections);

@@ -36,7 +36,7 @@
 static bool
 scope_allowed(void)
 {
-	return AioHeldLWLocks() == 0;
+	return !AioHoldsPageLock() && AioHeldLWLocks() == 0;
 }
 
 static void
@@ -65,6 +65,8 @@ held_same(const AioHeldLocks *held)
 static AioSuspendVerdict
 may_suspend(const AioHeldLocks *held)
 {
+	if (AioHoldsPageLock())
+		return AIO_SUSPEND_PAGE_LOCK;
 	if (AioHeldLWLocks() > 0)
 		return AIO_SUSPEND_LWLOCK;
 	if (aio_sibling_locks != held->sibling_locks)

@@ -120,6 +120,7 @@ typedef enum AioSuspendVerdict
 	AIO_SUSPEND_OK,
 	AIO_SUSPEND_NO_TASK,		/* not running in a task */
 	AIO_SUSPEND_PINNED_DOWN,	/* the task's creator or its code forbids it */
+	AIO_SUSPEND_PAGE_LOCK,		/* has a page locked */
 	AIO_SUSPEND_LWLOCK,			/* holds an LWLock */
 	AIO_SUSPEND_CRITICAL,		/* in a critical section */
 	AIO_SUSPEND_HOLDOFF,		/* interrupts are held off */

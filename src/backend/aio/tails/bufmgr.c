@@ -394,6 +394,17 @@ AioBeforeCleanupWait(BufferDesc *buf)
 	SetLatch(MyLatch);
 }
 
+/*
+ * Does this process have a page of shared buffers locked?  Here the release
+ * says by what pages are locked: an LWLock in each buffer's descriptor.
+ */
+bool
+AioHoldsPageLock(void)
+{
+	return LWLockAnyHeldByMe(BufferDescriptorGetContentLock(GetBufferDescriptor(0)),
+							 NBuffers, sizeof(BufferDescPadded));
+}
+
 #ifdef USE_ASSERT_CHECKING
 /* Number of pins that this process holds, each as often as it was taken. */
 int

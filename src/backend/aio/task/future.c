@@ -28,6 +28,7 @@ static const char *const verdict_names[] = {
 	[AIO_SUSPEND_OK] = "ok",
 	[AIO_SUSPEND_NO_TASK] = "no task",
 	[AIO_SUSPEND_PINNED_DOWN] = "forbidden",
+	[AIO_SUSPEND_PAGE_LOCK] = "page locked",
 	[AIO_SUSPEND_LWLOCK] = "lwlock held",
 	[AIO_SUSPEND_CRITICAL] = "critical section",
 	[AIO_SUSPEND_HOLDOFF] = "interrupts held off",
@@ -64,8 +65,8 @@ AioMaySuspend(void)
 	scope = task->scope;
 	verdict = aio_task_port.may_suspend(&scope->held);
 
-	/* an LWLock, which holds off interrupts itself, is the better reason */
-	if (verdict != AIO_SUSPEND_LWLOCK &&
+	/* these locks, which hold off interrupts themselves, are better reasons */
+	if (verdict != AIO_SUSPEND_PAGE_LOCK && verdict != AIO_SUSPEND_LWLOCK &&
 		(InterruptHoldoffCount != scope->holdoff ||
 		 QueryCancelHoldoffCount != scope->cancel_holdoff))
 		verdict = AIO_SUSPEND_HOLDOFF;

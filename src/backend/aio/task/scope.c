@@ -17,7 +17,7 @@
  *            at once.  Tasks left over are dropped: they never run again,
  *            and their stacks are not reused before the owner has released
  *            what they took.  Their reads are completed first.
- * Locks:     a scope is begun only while no LWLock is held.
+ * Locks:     a scope is begun only while no page is locked, and no LWLock held.
  * Tests:     src/test/aio/core.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -625,8 +625,8 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
  * May suspend if called in a task.  Raises the first error by spawn order,
  * exactly as it was raised, with the body's own error coming after all tasks
  * spawned before it.  'yields' tells which errors let earlier tasks finish;
- * NULL stands for none.  No LWLock may be held, nor may the process be in a
- * critical section.
+ * NULL stands for none.  No page may be locked, no LWLock held, nor may the
+ * process be in a critical section.
  */
 void
 AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields)

@@ -31,6 +31,7 @@
  *						take and give back what forbids to suspend
  *	 read N				read page N of the table in use
  *	 pin N, unpin N		the same, but keep it pinned
+ *	 lock N, unlock N	lock a page that is pinned, for others to read it only
  *	 context WORD		error context for the rest of the program
  *	 fail CODE			raise an error with this SQLSTATE and all the trimmings
  *	 recurse			call deeper and deeper until the stack depth check fails
@@ -384,7 +385,7 @@ await_socket(int n, const Program *program)
  * one of them.
  */
 static bool
-execute_forbidding(const char *word)
+execute_forbidding(const char *word, int n)
 {
 	if (strcmp(word, "forbid") == 0)
 		AioTaskForbidSuspend();
@@ -392,6 +393,10 @@ execute_forbidding(const char *word)
 		LWLockAcquire(&test_lwlock, LW_SHARED);
 	else if (strcmp(word, "unlwlock") == 0)
 		LWLockRelease(&test_lwlock);
+	else if (strcmp(word, "lock") == 0)
+		LockBuffer(pins[n], BUFFER_LOCK_SHARE);
+	else if (strcmp(word, "unlock") == 0)
+		LockBuffer(pins[n], BUFFER_LOCK_UNLOCK);
 	else if (strcmp(word, "holdoff") == 0)
 		HOLD_INTERRUPTS();
 	else if (strcmp(word, "resume") == 0)
@@ -487,7 +492,7 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 		starve();
 	else if (strcmp(word, "feed") == 0)
 		setrlimit(RLIMIT_AS, &memory_limit);
-	else if (!execute_forbidding(word))
+	else if (!execute_forbidding(word, n))
 		elog(ERROR, "unknown instruction \"%s\"", word);
 }
 

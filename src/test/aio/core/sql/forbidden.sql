@@ -6,12 +6,13 @@ SELECT aio_session_stats_reset();
 SELECT run('verdict; await 1');
 SELECT run('spawn 1', 'verdict; forbid; verdict; await 1; yield; log end');
 SELECT run('spawn 1', 'lwlock; verdict; await 1; yield; unlwlock; verdict');
+SELECT run('spawn 1', 'pin 1; lock 1; verdict; await 1; yield; unlock 1; verdict; unpin 1');
 SELECT run('spawn 1', 'holdoff; verdict; await 1; yield; resume; verdict');
 SELECT run('spawn 1', 'critical; verdict; await 1; yield; uncritical; verdict');
 SELECT run('spawn 1', 'extension; verdict; await 1; yield; unextension; verdict');
 SELECT run('spawn 1', 'handout; verdict; await 1; yield; unhandout; verdict');
 -- several reasons, removed one after the other
-SELECT run('spawn 1', 'extension; holdoff; lwlock; critical; verdict; uncritical; verdict; unlwlock; verdict; resume; verdict; unextension; verdict');
+SELECT run('spawn 1', 'pin 1; extension; holdoff; lwlock; lock 1; critical; verdict; uncritical; verdict; unlock 1; verdict; unlwlock; verdict; resume; verdict; unextension; verdict; unpin 1');
 -- what a sibling or the scope's creator holds is no reason
 SELECT run('holdoff; spawn 1; resume', 'verdict');
 SELECT run('extension; nest 1; unextension', 'verdict; unextension; verdict; extension; verdict');
