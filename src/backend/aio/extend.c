@@ -183,6 +183,7 @@ AioPerformFallocate(PgAioHandle *ioh)
 #ifdef FALLOC_FL_KEEP_SIZE
 	int			status;
 
+	Assert(AioFallocateBytes(ioh) > 0);
 	do
 		status = fallocate(ioh->op_data.write.fd, FALLOC_FL_KEEP_SIZE,
 						   ioh->op_data.write.offset,
@@ -204,11 +205,14 @@ extend_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	uint8		n;
 	Slot	   *slot;
 
+	Assert(CritSectionCount > 0);
 	data = pgaio_io_get_handle_data(ioh, &n);
+	Assert(n == 1 && (uint32) data[0] < NSLOTS);
 	slot = &reserves->slots[(uint32) data[0]];
 	SpinLockAcquire(&slot->mutex);
 	if (slot->request == data[0] >> 32)
 	{
+		Assert(slot->requested > slot->allocated);
 		if (prior_result.result == 0)
 			slot->allocated = slot->requested;
 		else if (prior_result.result != -EINTR && prior_result.result != -EAGAIN)
@@ -277,6 +281,7 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 	bool		wanted;
 	int			fd;
 
+	Assert(slot->nusers > 0);
 	SpinLockAcquire(&slot->mutex);
 	end = slot->end;
 	request = slot->request;
@@ -362,6 +367,7 @@ wait_for_space(Slot *slot)
 	requested = slot->requested != 0 && slot->wref_request == slot->request;
 	wref = slot->wref;
 	SpinLockRelease(&slot->mutex);
+	Assert(!requested || pgaio_wref_valid(&wref));
 	if (requested && !pgaio_wref_check_done(&wref))
 	{
 		aio_session_stats_data.space_waits++;
@@ -380,6 +386,7 @@ attach(Extended *one)
 {
 	Slot	   *free_slot = NULL;
 
+	Assert(one->slot == NULL);
 	if (idle_timeout == MAX_TIMEOUTS)
 	{
 		before_shmem_exit(leave_at_exit, (Datum) 0);
@@ -440,6 +447,8 @@ trim(Relation rel, ForkNumber forknum)
 	uint32		offset;
 	int			status;
 
+	Assert(!RelationUsesLocalBuffers(rel));
+	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
 	LockRelationForExtension(rel, ExclusiveLock);
 	AioForgetReserve(&rel->rd_locator, forknum);
 	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
@@ -488,6 +497,7 @@ leave_all(void)
 		if (pgaio_wref_valid(&one.wref) && !pgaio_wref_check_done(&one.wref))
 			pgaio_wref_wait(&one.wref);
 		LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
+		Assert(slot->nusers > 0);
 		slot->nusers--;
 		SpinLockAcquire(&slot->mutex);
 		/* what was refused may have been allocated in part */
@@ -511,6 +521,7 @@ leave_all(void)
 static void
 give_back(int nleft)
 {
+	Assert(!IsTransactionOrTransactionBlock());
 	StartTransactionCommand();
 	for (int i = 0; i < nleft; i++)
 	{
@@ -566,6 +577,7 @@ at_xact_event(XactEvent event, void *arg)
 	extending = NULL;
 	if (aio_reserves_used)
 	{
+		Assert(idle_timeout != MAX_TIMEOUTS);
 		aio_leave_pending = false;
 		enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
 	}
@@ -591,6 +603,7 @@ AioLeaveReserves(void)
 	MemoryContext context = CurrentMemoryContext;
 	int			nleft;
 
+	Assert(idle_timeout != MAX_TIMEOUTS);
 	if (!aio_leave_pending || IsTransactionOrTransactionBlock())
 	{
 		/* nobody tells when a failed transaction block ends */
@@ -739,6 +752,7 @@ AioLockForExtension(Relation rel, ForkNumber forknum, uint32 nblocks)
 		one = remember(rel, forknum, nblocks);
 	if (one != NULL)
 	{
+		Assert(!LockHeldByMe(&one->tag, ExclusiveLock, false));
 		if (one->slot == NULL && one->nblocks >= BLOCKS_BEFORE_RESERVE &&
 			!is_unable(one->locator.spcOid))
 			attach(one);
@@ -793,6 +807,11 @@ move_end(Extended *one, BlockNumber limit, File file, off_t offset,
 
 	if (one == NULL)
 		return false;
+
+	/* both are where the file is to end */
+	Assert((offset + amount) % BLCKSZ == 0);
+	Assert((limit - (offset + amount) / BLCKSZ) % RELSEG_SIZE == 0);
+
 	SpinLockAcquire(&one->slot->mutex);
 	enough = one->slot->allocated >= limit;
 	SpinLockRelease(&one->slot->mutex);
@@ -812,6 +831,8 @@ note_end(Extended *one, BlockNumber limit, uint32 nblocks)
 	if (one == NULL)
 		return;
 	SpinLockAcquire(&one->slot->mutex);
+	Assert(one->slot->nusers > 0);
+	Assert(limit >= one->slot->end);
 	one->slot->end = limit;
 	one->slot->extended += nblocks;
 	SpinLockRelease(&one->slot->mutex);
@@ -926,6 +947,7 @@ trim_slack(Relation rel)
 	uint32		offset;
 	int			status;
 
+	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
 	if (!is_extended_under_lock(rel) || nblocks % RELSEG_SIZE == 0 ||
 		reserves == NULL || has_users(rel))
 		return;

@@ -61,6 +61,7 @@ AioAssignIoMethod(int newval, void *extra)
 bool
 AioUsesWorkers(void)
 {
+	Assert(io_method != IOMETHOD_AUTO);
 	return io_method == IOMETHOD_WORKER || io_method == IOMETHOD_LIBAIO;
 }
 
@@ -104,6 +105,8 @@ choose(void)
 void
 AioReportIoMethod(void)
 {
+	/* only auto gives a reason */
+	Assert(reason == NULL || aio_io_method == IOMETHOD_AUTO);
 	if (reason != NULL)
 		ereport(LOG,
 				(errmsg("using I/O method \"%s\": %s",
@@ -133,6 +136,7 @@ AioChooseIoMethod(void)
 		MemoryContextSwitchTo(context);
 	}
 	AioAssignIoMethod(chosen, NULL);
+	Assert(io_method == chosen);
 
 	if (aio_io_method == IOMETHOD_LIBAIO && (error = AioLibaioProbe()) != 0)
 	{

@@ -121,6 +121,9 @@ reap(int at_least)
 		if (n < 0)
 			elog(PANIC, "io_getevents() failed: %m");
 
+		/* of nobody else's */
+		Assert(n <= nin_flight);
+
 #ifdef USE_ASSERT_CHECKING
 		for (int i = (int) n - 1; aio_debug_delay_completions > 0 && i > 0; i--)
 		{
@@ -164,6 +167,7 @@ set_up(void)
 {
 	const char *what = NULL;
 
+	Assert(AmIoWorkerProcess());
 	wait_set = CreateWaitEventSet(NULL, 3);
 	if (syscall(SYS_io_setup, IN_FLIGHT_MAX, &context) < 0)
 		what = "io_setup";
@@ -226,6 +230,7 @@ submit(PgAioHandle *ioh)
 
 	if (nin_flight == IN_FLIGHT_MAX)
 		reap(1);
+	Assert(nin_flight < IN_FLIGHT_MAX);
 	for (;;)
 	{
 		long		n = syscall(SYS_io_submit, context, 1L, controls);
@@ -249,6 +254,9 @@ submit(PgAioHandle *ioh)
 void
 AioWorkerPerform(PgAioHandle *ioh)
 {
+	Assert(InterruptHoldoffCount > 0);
+	Assert(AioHeldLWLocks() == 0);
+
 #ifdef USE_VALGRIND
 	/* upstream has declared undefined what it thinks will be read */
 	if (ioh->op == PGAIO_OP_WRITEV)
@@ -280,6 +288,7 @@ AioWorkerWait(Latch *latch, int events, long timeout, uint32 wait_event)
 
 	if (io_method == IOMETHOD_LIBAIO && state == NOT_TRIED)
 		set_up();
+	Assert(nin_flight == 0 || state == USABLE);
 	if (nin_flight == 0)
 	{
 		(void) WaitLatch(latch, events, timeout, wait_event);

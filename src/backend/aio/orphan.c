@@ -50,6 +50,7 @@ can_end_in_order(void)
 void
 AioExitWithoutPostmaster(void)
 {
+	Assert(IsUnderPostmaster);
 	if (can_end_in_order())
 		proc_exit(1);
 

@@ -113,6 +113,7 @@ count_latency(AioFutureKind kind, instr_time start)
 	uint64		us;
 	int			bucket;
 
+	Assert(kind > AIO_KIND_NONE && kind < AIO_KINDS);
 	if (shared == NULL)
 		return;
 	INSTR_TIME_SET_CURRENT(latency);
@@ -159,6 +160,8 @@ AioStatFailure(BackendType backend_type, AioFutureKind kind)
 {
 	SharedStats *shared = shared_stats();
 
+	Assert(kind > AIO_KIND_NONE && kind < AIO_KINDS);
+	Assert(backend_type < BACKEND_NUM_TYPES);
 	if (shared != NULL)
 		pg_atomic_fetch_add_u64(&shared->stats.failed[backend_type][kind], 1);
 }
@@ -190,6 +193,9 @@ flush_stats(bool nowait)
 		instr_time	wait_time = from->wait_time;
 
 		INSTR_TIME_SUBTRACT(wait_time, last->wait_time);
+		/* counters only grow, and no maximum is less than what there is now */
+		Assert(from->started >= last->started);
+		Assert(from->in_flight_max >= from->in_flight);
 #define ADD(counter) to->counter += from->counter - last->counter
 		ADD(started);
 		ADD(completed_inline);
@@ -259,6 +265,8 @@ reset_stats(TimestampTz ts)
 void
 AioStampStats(XLogRecPtr checkpoint)
 {
+	/* the only process that is left, as no lock is taken */
+	Assert(!IsUnderPostmaster || AmCheckpointerProcess());
 	shared_stats()->stats.checkpoint = checkpoint;
 }
 

@@ -75,6 +75,7 @@ void
 AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
 				  int io_context)
 {
+	Assert(pgaio_wref_valid(unconstify(PgAioWaitRef *, wref)));
 	future->future.ops = &read_ops;
 	future->wref = *wref;
 	future->io_context = io_context;
@@ -85,6 +86,7 @@ void
 AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
 				   int io_context)
 {
+	Assert(pgaio_wref_valid(unconstify(PgAioWaitRef *, wref)));
 	future->future.ops = &write_ops;
 	future->wref = *wref;
 	future->io_context = io_context;
@@ -198,6 +200,8 @@ read_abandon(AioFuture *future)
 {
 	AioIOFuture *read = (AioIOFuture *) future;
 
+	Assert(AioHeldLWLocks() == 0);
+	Assert(InterruptHoldoffCount > 0);
 	if (pgaio_ctl->io_handles[read->wref.aio_index].owner_procno == MyProcNumber &&
 		!pgaio_wref_check_done(&read->wref))
 		pgaio_wref_wait(&read->wref);
@@ -217,6 +221,8 @@ AioReadAbandonAll(void)
 											   &pgaio_my_backend->in_flight_ios);
 		uint64		generation = ioh->generation;
 		PgAioWaitRef wref;
+
+		Assert(ioh->owner_procno == MyProcNumber);
 
 		/* as of this moment: somebody else may be completing it */
 		wref.aio_index = ioh - pgaio_ctl->io_handles;
@@ -281,6 +287,7 @@ await_others_read(ReadBuffersOperation *operation)
 	Buffer		buffer = operation->buffers[operation->nblocks_done];
 	BufferDesc *hdr = GetBufferDescriptor(buffer - 1);
 
+	Assert(operation->nblocks_done < operation->nblocks);
 	while (pg_atomic_read_u32(&hdr->state) & BM_IO_IN_PROGRESS)
 	{
 		AioIOFuture read;
@@ -314,6 +321,8 @@ AioTaskReadFlags(ReadBuffersOperation *operation)
 {
 	AioSuspendVerdict verdict;
 
+	Assert(pgaio_my_backend->handed_out_io == NULL);
+
 	/* WaitReadBuffers() is reading already */
 	if (io_method == IOMETHOD_SYNC)
 		return operation->flags;
@@ -340,6 +349,7 @@ AioAwaitTaskRead(ReadBuffersOperation *operation)
 	Relation	subject = AioTaskSubject();
 	AioIOFuture read;
 
+	Assert(operation->nblocks == 1);
 	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0 ||
 		!pgaio_wref_valid(&operation->io_wref))
 		return;
@@ -368,6 +378,7 @@ AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer)
 {
 	Relation	subject = AioTaskSubject();
 
+	Assert(BufferIsValid(buffer));
 	if (unlikely(aio_debug_suspend) &&
 		may_await(rel, forknum) == AIO_SUSPEND_OK)
 		AioYield();

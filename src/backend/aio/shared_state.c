@@ -55,6 +55,8 @@ init_shmem(void)
 		const AioSharedState *state = parts[i].state;
 		bool		found;
 
+		/* request_shmem() has come first */
+		Assert(parts[i].size > 0);
 		*state->address = ShmemInitStruct(state->name, parts[i].size, &found);
 		if (!found)
 			state->initialize();
@@ -69,6 +71,7 @@ init_shmem(void)
 void
 AioShareState(const AioSharedState *part)
 {
+	Assert(process_shared_preload_libraries_in_progress);
 	if (nparts == 0)
 	{
 		prev_shmem_request_hook = shmem_request_hook;

@@ -105,6 +105,7 @@ AioStatsReadStarted(void)
 void
 AioStatsReadEnded(void)
 {
+	Assert(aio_session_stats_data.reads_in_flight > 0);
 	AioStatsAdvance();
 	aio_session_stats_data.reads_in_flight--;
 }
@@ -117,5 +118,6 @@ AioStatsSuspended(int change)
 
 	AioStatsAdvance();
 	usage->in_flight = aio_task_counters.suspended + change;
+	Assert(usage->in_flight >= 0);
 	usage->in_flight_max = Max(usage->in_flight_max, usage->in_flight);
 }

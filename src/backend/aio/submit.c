@@ -76,4 +76,5 @@ AioSubmitBatch(void)
 	/* error recovery may have left batch mode for us, or the process ends */
 	if (pgaio_my_backend != NULL && pgaio_my_backend->in_batchmode)
 		pgaio_exit_batchmode();
+	Assert(pgaio_my_backend == NULL || pgaio_my_backend->num_staged_ios == 0);
 }

@@ -81,6 +81,7 @@ AioTaskBoardInitialize(void)
 static Place *
 my_place(int place)
 {
+	Assert(place >= 0 && place < nplaces && taken[place]);
 	return &board[(Size) MyProcNumber * nplaces + place];
 }
 
@@ -105,6 +106,7 @@ AioTaskBoardPlace(void)
 void
 AioTaskBoardGiveBack(int place)
 {
+	Assert(place < 0 || taken[place]);
 	if (place >= 0)
 		taken[place] = false;
 }
@@ -114,6 +116,9 @@ void
 AioTaskBoardPost(int place, const AioTaskStatus *status)
 {
 	Place	   *mine = my_place(place);
+
+	/* or others would not see that it changes */
+	Assert(mine->changes % 2 == 0);
 
 	mine->changes++;
 	pg_write_barrier();
@@ -128,6 +133,7 @@ AioTaskBoardRemove(int place)
 {
 	Place	   *mine = my_place(place);
 
+	Assert(mine->status.pid == MyProcPid);
 	mine->changes++;
 	pg_write_barrier();
 	mine->status.pid = 0;
@@ -151,6 +157,7 @@ AioTaskBoardRead(int n, AioTaskStatus *status)
 {
 	volatile Place *place = &board[n];
 
+	Assert(n >= 0 && n < AioTaskBoardSize());
 	for (int attempt = 0; attempt < 100; attempt++)
 	{
 		uint32		before = place->changes;

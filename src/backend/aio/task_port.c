@@ -25,6 +25,7 @@
 #include "aio/task_board.h"
 #include "aio/task_port.h"
 #include "aio/wait.h"
+#include "catalog/catalog.h"
 #include "io_internal.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -83,6 +84,7 @@ may_suspend(const AioHeldLocks *held)
 static int
 task_limit(void)
 {
+	Assert(io_max_concurrency > 0);
 	return Min(io_max_concurrency, (int) GetPinLimit()) / 2;
 }
 
@@ -104,6 +106,7 @@ AioCleanUpAfterError(void)
 	UnlockBuffers();
 	if (pgaio_my_backend->handed_out_io != NULL)
 		pgaio_io_release(pgaio_my_backend->handed_out_io);
+	Assert(!AioHoldsPageLock());
 }
 
 /* ------------------------------------------------------------------------
@@ -136,11 +139,14 @@ awaits(AioTask *task, AioFuture *future)
 {
 	AioTaskInfo info;
 
+	Assert(future->ops->kind >= 0 && future->ops->kind < AIO_KINDS);
 	AioTaskGetInfo(task, &info);
 	if (info.subject != NULL)
 	{
 		AioIndexStats *stats = AioPendingIndexStats(info.subject);
 
+		Assert(!RelationUsesLocalBuffers((Relation) info.subject));
+		Assert(!IsCatalogRelation(info.subject));
 		if (stats != NULL)
 			stats->suspensions++;
 	}

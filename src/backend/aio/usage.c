@@ -101,6 +101,7 @@ AioUsageInitialize(void)
 const char *
 AioFutureKindName(AioFutureKind kind)
 {
+	Assert(kind < AIO_KINDS);
 	return kind_names[kind];
 }
 
@@ -127,6 +128,7 @@ count_start(AioFutureKind kind, uint64 bytes)
 	AioKindUsage *usage = &aio_usage[kind];
 	int			bucket;
 
+	Assert(usage->in_flight >= 0);
 	usage->started++;
 	usage->bytes += bytes;
 	usage->in_flight++;
@@ -182,6 +184,7 @@ AioCountWait(AioFutureKind kind, instr_time start)
 static inline AioHandleNote *
 note_of(const PgAioHandle *ioh)
 {
+	Assert((Size) (ioh - pgaio_ctl->io_handles) < notes_size() / sizeof(AioHandleNote));
 	return &notes[ioh - pgaio_ctl->io_handles];
 }
 
@@ -209,6 +212,10 @@ count_io(PgAioHandle *ioh, instr_time now)
 	struct iovec *iov;
 	int			iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
 	uint64		bytes = 0;
+
+	/* once until it is reclaimed, by who started it */
+	Assert(INSTR_TIME_IS_ZERO(note->started));
+	Assert(ioh->owner_procno == MyProcNumber);
 
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
@@ -274,6 +281,8 @@ AioCountReclaim(PgAioHandle *ioh)
 {
 	if (notes == NULL || INSTR_TIME_IS_ZERO(note_of(ioh)->started))
 		return;
+	Assert(ioh->owner_procno == MyProcNumber);
+	Assert(aio_usage[note_of(ioh)->kind].in_flight > 0);
 	aio_usage[note_of(ioh)->kind].in_flight--;
 	INSTR_TIME_SET_ZERO(note_of(ioh)->started);
 }

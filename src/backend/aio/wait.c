@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include "aio/wait.h"
+#include "io_internal.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/resowner.h"
@@ -77,6 +78,8 @@ static const AioFutureOps socket_ops = {
 void
 AioSocketFutureInit(AioSocketFuture *future, pgsocket socket, uint32 events)
 {
+	Assert(socket != PGINVALID_SOCKET);
+	Assert((events & ~WL_SOCKET_MASK) == 0 && events != 0);
 	future->future.ops = &socket_ops;
 	future->socket = socket;
 	future->events = events;
@@ -119,6 +122,9 @@ add_socket(WaitEventSet *set, Waiting *waiting, int i, pgsocket socket,
 
 		if (same->socket != socket)
 			continue;
+
+		/* it is the first with that socket, hence the one in the set */
+		Assert(same->all_events != 0);
 		if ((same->all_events | events) != same->all_events)
 		{
 			same->all_events |= events;
@@ -127,6 +133,7 @@ add_socket(WaitEventSet *set, Waiting *waiting, int i, pgsocket socket,
 		return;
 	}
 	place->all_events = events;
+	Assert(waiting->nsockets < waiting->n);
 	place->pos = AddWaitEventToSet(set, events, socket, NULL, waiting->futures[i]);
 	waiting->nsockets++;
 }
@@ -233,6 +240,7 @@ AioWaitForAny(AioFuture *const *futures, int n, uint32 wait_event_info)
 	Waiting		waiting;
 	bool		possible;
 
+	Assert(AioHeldLWLocks() == 0);
 	CHECK_FOR_INTERRUPTS();
 	set = CreateWaitEventSet(CurrentResourceOwner, n + 2);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);

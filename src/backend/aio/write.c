@@ -39,6 +39,9 @@ int			aio_write_buffers = -1;
 /* stands for "the queue of sync requests is full" where an errno is expected */
 #define SYNC_QUEUE_FULL		0xFFFFF
 
+StaticAssertDecl(SYNC_QUEUE_FULL < 1 << PGAIO_RESULT_ERROR_BITS,
+				 "a result has room for that");
+
 typedef struct BouncePages
 {
 	slock_t		mutex;
@@ -134,12 +137,14 @@ AioBouncePagesGet(int n, int *numbers)
 {
 	int			got = 0;
 
+	Assert(n > 0 && n <= MAX_IO_COMBINE_LIMIT);
 	if (bounce == NULL)
 		return 0;				/* not in a server */
 	SpinLockAcquire(&bounce->mutex);
 	while (got < n && bounce->first_free >= 0 &&
 		   (got == 0 || bounce->nfree > npages / 2))
 	{
+		Assert(bounce->nfree > 0);
 		numbers[got] = bounce->first_free;
 		bounce->first_free = bounce->next_free[numbers[got]];
 		bounce->nfree--;
@@ -153,6 +158,7 @@ AioBouncePagesGet(int n, int *numbers)
 char *
 AioBouncePage(int page)
 {
+	Assert(page >= 0 && page < npages);
 	return pages + (Size) page * BLCKSZ;
 }
 
@@ -160,7 +166,9 @@ AioBouncePage(int page)
 void
 AioBouncePageRelease(int page)
 {
+	Assert(page >= 0 && page < npages);
 	SpinLockAcquire(&bounce->mutex);
+	Assert(bounce->nfree < npages);
 	bounce->next_free[page] = bounce->first_free;
 	bounce->first_free = page;
 	bounce->nfree++;
@@ -179,6 +187,10 @@ AioIssueWrite(PgAioHandle *ioh, SMgrRelation reln, ForkNumber forknum,
 			  bool skip_fsync, int fd, uint32 offset)
 {
 	struct iovec *iov;
+
+	Assert(InterruptHoldoffCount > 0);
+	Assert(nblocks > 0 && blocknum % RELSEG_SIZE + nblocks <= RELSEG_SIZE);
+	Assert(offset == blocknum % RELSEG_SIZE * BLCKSZ);
 
 	pgaio_io_set_handle_data_64(ioh, unconstify(uint64 *, data), nblocks);
 	pgaio_io_register_callbacks(ioh, AIO_HCB_PAGE_WRITEV, 0);
@@ -219,6 +231,7 @@ md_writev_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	PgAioTargetData *td = pgaio_io_get_target_data(ioh);
 	PgAioResult result = prior_result;
 
+	Assert(CritSectionCount > 0);
 	if (result.result == td->smgr.nblocks * BLCKSZ &&
 		(td->smgr.skip_fsync || td->smgr.is_temp || request_sync(td)))
 	{
@@ -282,6 +295,7 @@ page_writev_complete(PgAioHandle *ioh, PgAioResult prior_result,
 	uint8		n;
 
 	data = pgaio_io_get_handle_data(ioh, &n);
+	Assert(n == pgaio_io_get_target_data(ioh)->smgr.nblocks);
 	for (int i = 0; i < n; i++)
 	{
 		AioBouncePageRelease(AioHandleDataPage(data[i]));

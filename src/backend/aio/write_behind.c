@@ -94,6 +94,33 @@ static int	failure_level;
 /* AioBeginFlush() has been called, and AioFinishFlush() has not */
 static bool flushing = false;
 
+static inline Remembered *
+nth(int n)
+{
+	return &writes[(first + n) % AIO_WRITE_BEHIND_LIMIT];
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* Do the counts of what is remembered agree with one another? */
+static bool
+counts_agree(void)
+{
+	int			nbuffers = 0;
+
+	for (int i = 0; i < aio_writes_remembered; i++)
+	{
+		const Remembered *one = nth(i);
+
+		if (one->nused > one->nusable || one->nusable > one->write.nbuffers)
+			return false;
+		nbuffers += one->write.nbuffers;
+	}
+	return nbuffers == npages && aio_writes_in_flight >= 0 &&
+		aio_writes_in_flight <= aio_writes_remembered &&
+		aio_writes_remembered <= AIO_WRITE_BEHIND_LIMIT;
+}
+#endif
+
 /* How many writes may be in flight? */
 static inline int
 depth(void)
@@ -101,12 +128,6 @@ depth(void)
 	if (io_method == IOMETHOD_SYNC || !(io_direct_flags & IO_DIRECT_DATA))
 		return 0;
 	return Min(aio_write_behind, io_max_concurrency * 3 / 8);
-}
-
-static inline Remembered *
-nth(int n)
-{
-	return &writes[(first + n) % AIO_WRITE_BEHIND_LIMIT];
 }
 
 /* Are pages written without waiting at all, as things are? */
@@ -127,6 +148,8 @@ wait_for_oldest(void)
 {
 	Remembered *one = nth(aio_writes_remembered - aio_writes_in_flight);
 
+	Assert(aio_writes_in_flight > 0);
+	Assert(!waiting);
 	if (!pgaio_wref_check_done(&one->write.wref))
 	{
 		instr_time	start = pgstat_prepare_io_time(track_io_timing);
@@ -140,6 +163,9 @@ wait_for_oldest(void)
 			pgstat_count_io_op_time(IOOBJECT_RELATION, one->write.io_context,
 									IOOP_WRITE, start, 0, 0);
 	}
+
+	/* it is ours to collect, and nobody looks for it any more */
+	Assert(one->write.ret.result.status != PGAIO_RS_UNKNOWN);
 	aio_writes_in_flight--;
 	if (one->write.ret.result.status != PGAIO_RS_ERROR)
 		return;
@@ -158,11 +184,13 @@ wait_for_oldest(void)
 static void
 forget_oldest(void)
 {
+	Assert(aio_writes_remembered > 0);
 	if (aio_writes_in_flight == aio_writes_remembered)
 		wait_for_oldest();
 	npages -= nth(0)->write.nbuffers;
 	first = (first + 1) % AIO_WRITE_BEHIND_LIMIT;
 	aio_writes_remembered--;
+	Assert(counts_agree());
 }
 
 /*
@@ -172,6 +200,8 @@ forget_oldest(void)
 AioWrite *
 AioMakeRoom(void)
 {
+	/* otherwise there never is room */
+	Assert(AioWritesBehind());
 	while (aio_writes_remembered >= depth())
 		forget_oldest();
 	return &nth(aio_writes_remembered)->write;
@@ -186,6 +216,7 @@ AioRemember(const void *owner)
 {
 	Remembered *one = nth(aio_writes_remembered);
 
+	Assert(pgaio_wref_valid(&one->write.wref));
 	if (pgaio_my_backend->num_staged_ios > 0)
 		pgaio_submit_staged();
 
@@ -197,6 +228,7 @@ AioRemember(const void *owner)
 	npages += one->write.nbuffers;
 	aio_writes_remembered++;
 	aio_writes_in_flight++;
+	Assert(counts_agree());
 }
 
 /*
@@ -280,8 +312,11 @@ AioExpectBulkWrites(void)
 void
 AioRaiseFailure(const void *owner)
 {
+	/* NULL owns writes of buffers, whose errors are raised otherwise */
+	Assert(owner != NULL);
 	if (failure_owner != owner)
 		return;
+	Assert(failure.result.status == PGAIO_RS_ERROR);
 	failure_owner = NULL;
 	pgaio_result_report(failure.result, &failure.target_data, ERROR);
 }
@@ -388,6 +423,7 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 					if (strategy == NULL && !counted)
 						AioCountBufferAlloc();
 					looked = counted = aio_victims_lack_wal = false;
+					Assert(*buf_state & BM_LOCKED);
 					return GetBufferDescriptor(oldest->write.buffers[n] - 1);
 				}
 			}
@@ -495,6 +531,7 @@ AioBeginFlush(void)
 	AioFinishWrites();
 	while (aio_writes_remembered > 0)
 		forget_oldest();
+	Assert(npages == 0);
 	trouble = false;
 	flushing = true;
 }
@@ -529,6 +566,8 @@ AioFlush(BufferDesc *buf)
 		return false;
 	}
 
+	/* aio.write_behind may have become less, but there are places for all */
+	Assert(aio_writes_remembered < AIO_WRITE_BEHIND_LIMIT);
 	switch (AioStartWrite(buf, which, IOCONTEXT_NORMAL,
 						  &nth(aio_writes_remembered)->write))
 	{
@@ -546,7 +585,7 @@ AioFlush(BufferDesc *buf)
 
 /*
  * Wait until all that AioFlush() was given is written.  Raises upstream's error
- * if that is not possible.  The caller holds no LWLock.
+ * if that is not possible.  The caller has none of these pages locked.
  */
 void
 AioFinishFlush(void)

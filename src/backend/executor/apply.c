@@ -71,6 +71,7 @@ begin_statement(CommandId cid)
 	EState	   *estate = CreateExecutorState();
 	HASHCTL		ctl;
 
+	Assert(statement == NULL);
 	MemoryContextSwitchTo(estate->es_query_cxt);
 	statement = palloc(sizeof(ApplyStatement));
 	statement->estate = estate;
@@ -92,6 +93,7 @@ open_table(Oid relid)
 	ResourceOwner save = CurrentResourceOwner;
 	ResultRelInfo *rri = makeNode(ResultRelInfo);
 
+	Assert(statement->nopen < TABLES_MAX);
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	InitResultRelInfo(rri, table_open(relid, NoLock), 0, NULL, 0);
 	ExecOpenIndices(rri, false);
@@ -111,6 +113,7 @@ close_table(ApplyTable *table)
 	table_close(table->rri->ri_RelationDesc, NoLock);
 	CurrentResourceOwner = save;
 	table->rri = NULL;
+	Assert(statement->nopen > 0);
 	statement->nopen--;
 }
 
@@ -132,6 +135,7 @@ AioEndApply(void)
 			if (table->rri != NULL)
 				close_table(table);
 		}
+		Assert(statement->nopen == 0);
 		FreeExecutorState(statement->estate);
 		statement = NULL;
 	}
@@ -244,6 +248,9 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 		AioEndApply();
 		return NULL;
 	}
+
+	/* a query that sees one of its rows may see the first */
+	Assert(statement->cid <= cid);
 
 	statement->estate->es_processed = aio_rows_applied;
 	backlog = AioBacklogFor(table->rri, statement->estate, statement->cid, NULL, 1);

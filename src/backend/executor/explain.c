@@ -23,6 +23,7 @@
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 
@@ -73,6 +74,9 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 	const AioBacklogCounts *counts = &backlog->counts;
 	const char *index = RelationGetRelationName(backlog->index);
 
+	/* no batch is empty */
+	Assert(counts->batches <= counts->entries);
+
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainIndentText(es);
@@ -101,6 +105,9 @@ show_usage(AioFutureKind kind, const AioKindUsage *usage, ExplainState *es)
 	double		average = usage->started == 0 ? 0 :
 		(double) usage->depth / usage->started;
 	double		wait_time = INSTR_TIME_GET_MILLISEC(usage->wait_time);
+
+	/* each is in flight itself when it is started */
+	Assert(kind == AIO_KIND_TASK || usage->depth >= usage->started);
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
@@ -195,6 +202,7 @@ show_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
 void
 AioExplainInitialize(void)
 {
+	Assert(process_shared_preload_libraries_in_progress);
 	extension_id = GetExplainExtensionId("pgawait");
 	RegisterExtensionExplainOption("aio", set_option);
 	prev_per_node_hook = explain_per_node_hook;

@@ -84,6 +84,7 @@ leave_stream(AioForeignInsert *insert)
 	AioForeignStream *stream = insert->stream;
 
 	insert->stream = NULL;
+	Assert(stream == NULL || stream->ninserts > 0);
 	if (stream == NULL || --stream->ninserts > 0)
 		return;
 	dlist_delete(&stream->node);
@@ -180,9 +181,11 @@ AioDeferForeignInsert(Relation rel, const AioForeignInsertRoutine *routine,
 					  void *arg)
 {
 	AioForeignInsert *insert = handed_over;
-	AioForeignStream *stream = find_stream(insert->estate, arg);
+	AioForeignStream *stream;
 
 	Assert(AioMayDeferForeignInsert(rel));
+	stream = find_stream(insert->estate, arg);
+	Assert(stream == NULL || stream->routine == routine);
 	if (stream == NULL)
 	{
 		stream = MemoryContextAlloc(TopTransactionContext, sizeof(AioForeignStream));
@@ -211,6 +214,7 @@ AioForeignInsertDone(AioForeignInsert *insert, int ninserted)
 {
 	instr_time	unknown;
 
+	Assert(insert->error == NULL);
 	if (insert->processed != NULL)
 		*insert->processed -= insert->nslots - ninserted;
 	forget(insert);
@@ -227,6 +231,7 @@ AioForeignInsertDone(AioForeignInsert *insert, int ninserted)
 void
 AioForeignInsertFailed(AioForeignInsert *insert, ErrorData *error)
 {
+	Assert(insert->error == NULL);
 	insert->error = error;
 	leave_stream(insert);
 	AioStatFailure(MyBackendType, AIO_KIND_FOREIGN);
@@ -384,6 +389,8 @@ AioAwaitSomeForeignInserts(void)
 	int			n;
 	AioFuture **futures = get_streams(NULL, &n);
 
+	/* or there never is one that is complete */
+	Assert(n > 0);
 	AioWaitForAny(futures, n, get_await_event());
 	free_streams(futures, n);
 }
@@ -456,6 +463,7 @@ forget_pending(int nest_level)
 
 		if (insert->nest_level >= nest_level)
 		{
+			Assert(aio_usage[AIO_KIND_FOREIGN].in_flight > 0);
 			aio_usage[AIO_KIND_FOREIGN].in_flight--;
 			aio_usage[AIO_KIND_FOREIGN].cancelled++;
 			forget(insert);
@@ -470,6 +478,7 @@ at_xact_event(XactEvent event, void *arg)
 	if (event == XACT_EVENT_ABORT)
 	{
 		forget_pending(0);
+		Assert(dlist_is_empty(&streams));
 		aio_running_to_end = NULL;
 	}
 	else if ((event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE) &&

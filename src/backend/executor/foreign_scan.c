@@ -55,6 +55,7 @@ AioRegisterFdw(const AioFdwRoutine *routine)
 {
 	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
 
+	Assert(routine->AskAhead != NULL && routine->IterateForeignScan != NULL);
 	routines = lappend(routines, unconstify(AioFdwRoutine *, routine));
 	MemoryContextSwitchTo(context);
 }
@@ -174,6 +175,7 @@ AioMayReadAhead(ForeignScanState *node)
 {
 	EState	   *estate = node->ss.ps.state;
 
+	Assert(node->resultRelInfo == NULL);
 	return may_ask_ahead(estate) && all_wanted(estate, node->ss.ps.plan, true);
 }
 
@@ -243,6 +245,7 @@ AioAppendBegun(AppendState *node)
 	if (routines == NIL || node->as_pstate != NULL ||
 		!ScanDirectionIsForward(estate->es_direction) || !may_ask_ahead(estate))
 		return;
+	Assert(node->as_valid_subplans_identified);
 	while ((i = bms_next_member(node->as_valid_subplans, i)) >= 0)
 	{
 		ForeignScanState *scan = first_scan(node->appendplans[i]);
@@ -264,6 +267,7 @@ AioMergeAppendBegins(MergeAppendState *node)
 
 	if (routines == NIL || !may_ask_ahead(node->ps.state))
 		return;
+	Assert(!node->ms_initialized);
 	while ((i = bms_next_member(node->ms_valid_subplans, i)) >= 0)
 	{
 		ForeignScanState *scan = first_scan(node->mergeplans[i]);
@@ -285,6 +289,7 @@ AioAppendLooks(AppendState *node)
 	instr_time	now;
 	instr_time	passed;
 
+	Assert(node->as_nasyncremain > 0);
 	if (++rows < LOOK_ROWS)
 		return false;
 	rows = 0;

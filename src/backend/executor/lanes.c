@@ -92,7 +92,11 @@ AioAcquireLane(IndexInfo *info, uint64 *wait_for)
 		*wait_for = Min(*wait_for, lane->task_id);
 	}
 	if (set->nlanes == MAX_LANES)
+	{
+		/* all of them say who has them */
+		Assert(*wait_for > 0);
 		return NULL;
+	}
 
 	lane = &set->lanes[set->nlanes];
 	lane->info = MemoryContextAlloc(info->ii_Context, sizeof(IndexInfo));
@@ -107,6 +111,7 @@ AioAcquireLane(IndexInfo *info, uint64 *wait_for)
 IndexInfo *
 AioLaneInfo(AioIndexLane *lane)
 {
+	Assert(lane->busy);
 	return lane->info;
 }
 
@@ -121,5 +126,6 @@ AioLaneSetTask(AioIndexLane *lane, uint64 task_id)
 void
 AioReleaseLane(AioIndexLane *lane)
 {
+	Assert(lane->busy);
 	lane->busy = false;
 }

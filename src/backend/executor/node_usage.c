@@ -125,6 +125,7 @@ add_difference(AioKindUsage *sum, const AioKindUsage *now,
 {
 	AioKindUsage difference = *now;
 
+	Assert(now->started >= before->started && now->waited >= before->waited);
 	difference.started -= before->started;
 	difference.completed_inline -= before->completed_inline;
 	difference.suspended -= before->suspended;
@@ -177,6 +178,7 @@ AioEnterNode(Instrumentation *instr)
 {
 	Frame	   *frame;
 
+	Assert(nframes <= frames_allocated);
 	if (nframes == frames_allocated)
 	{
 		int			n = Max(16, frames_allocated * 2);
@@ -190,6 +192,7 @@ AioEnterNode(Instrumentation *instr)
 	frame = &frames[nframes++];
 	frame->instr = instr;
 	frame->nest_level = GetCurrentTransactionNestLevel();
+	Assert(nframes == 1 || frame[-1].nest_level <= frame->nest_level);
 	usage_now(frame->before);
 
 	/* the most in flight is that of this node, for now */
@@ -210,6 +213,7 @@ forget_maximum(const Frame *frame)
 static void
 forget_frames(int keep)
 {
+	Assert(keep >= 0 && keep <= nframes);
 	while (nframes > keep)
 		forget_maximum(&frames[--nframes]);
 }
@@ -316,6 +320,8 @@ AioShareUsage(ParallelContext *pcxt, Size size)
 static WorkerUsage *
 worker_usage(SharedUsage *shared, int worker)
 {
+	Assert(worker >= 0 && worker < shared->nworkers);
+	Assert(shared->stride >= offsetof(WorkerUsage, nodes));
 	return (WorkerUsage *) ((char *) shared + MAXALIGN(sizeof(SharedUsage)) +
 							worker * shared->stride);
 }
@@ -335,6 +341,7 @@ AioCountNodesOfWorker(shm_toc *toc)
 void
 AioStartUsageOfWorker(void)
 {
+	Assert(IsParallelWorker());
 	usage_now(at_start);
 }
 

@@ -241,6 +241,7 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 		leader = outer;
 	}
 	PG_END_TRY();
+	Assert(inserts || mine.ninserted == 0);
 	query->estate->es_processed += mine.ninserted;
 	query->estate->es_total_processed += mine.ninserted;
 }
@@ -257,6 +258,7 @@ target_of(PlanState *planstate)
 		return target;
 	query = leader->query;
 	top = query->planstate;
+	Assert(AioInsertsInParallel(query->plannedstmt));
 	if (planstate->state != query->estate || !IsA(top, GatherState) ||
 		outerPlanState(top) != planstate || top->ps_ProjInfo != NULL ||
 		query->estate->es_junkFilter != NULL)
@@ -288,6 +290,10 @@ AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
 	}
 	if (target.rel != NULL)
 	{
+		/* nobody else sees it, and workers have no IDs of their own */
+		Assert(target.rel->rd_createSubid != InvalidSubTransactionId);
+		Assert(TransactionIdIsValid(GetTopTransactionIdIfAny()));
+
 		/* also if the leader will insert nothing itself */
 		CheckForSerializableConflictIn(target.rel, NULL, InvalidBlockNumber);
 		AioJoinReserve(target.rel);
@@ -332,6 +338,8 @@ insert_startup(DestReceiver *self, int operation, TupleDesc typeinfo)
 {
 	InsertReceiver *receiver = (InsertReceiver *) self;
 
+	Assert(IsParallelWorker());
+	Assert(TransactionIdIsValid(GetTopTransactionIdIfAny()));
 	receiver->queue->rStartup(receiver->queue, operation, typeinfo);
 
 	/* the leader's lock does not exclude us */
@@ -344,6 +352,7 @@ insert_receive(TupleTableSlot *slot, DestReceiver *self)
 {
 	InsertReceiver *receiver = (InsertReceiver *) self;
 
+	Assert(inserting == NULL);
 	inserting = receiver;
 	table_tuple_insert(receiver->rel, slot, receiver->shared->cid,
 					   receiver->shared->options, receiver->bistate);
@@ -361,6 +370,7 @@ record_unused_pages(InsertReceiver *receiver)
 
 	if (first == InvalidBlockNumber || first > last)
 		return;
+	Assert(last < RelationGetNumberOfBlocks(receiver->rel));
 	for (BlockNumber block = first; block <= last; block++)
 		RecordPageWithFreeSpace(receiver->rel, block,
 								BLCKSZ - SizeOfPageHeaderData);

@@ -49,6 +49,7 @@ aio_stat_futures(PG_FUNCTION_ARGS)
 	const AioStats *stats;
 
 	InitMaterializedSRF(fcinfo, 0);
+	Assert(rsinfo->setDesc->natts == FUTURES_COLS);
 	stats = AioFetchStats();
 	for (int type = 0; type < BACKEND_NUM_TYPES; type++)
 	{
@@ -104,6 +105,7 @@ put_bucket(ReturnSetInfo *rsinfo, AioFutureKind kind, Datum from, Datum to,
 
 	if (n == 0)
 		return;
+	Assert(rsinfo->setDesc->natts == lengthof(values));
 	values[0] = CStringGetTextDatum(AioFutureKindName(kind));
 	values[1] = from;
 	put(values, nulls, 2, !open, to);
@@ -164,6 +166,7 @@ aio_stat_index(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	Assert(tupdesc->natts == INDEX_COLS);
 	values[0] = Int64GetDatum(stats->entries);
 	values[1] = Int64GetDatum(stats->batches);
 	values[2] = Int64GetDatum(stats->leaf_visits);

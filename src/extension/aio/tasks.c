@@ -54,6 +54,7 @@ aio_tasks(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	InitMaterializedSRF(fcinfo, 0);
+	Assert(rsinfo->setDesc->natts == TASKS_COLS);
 	for (int n = 0; n < AioTaskBoardSize(); n++)
 	{
 		Datum		values[TASKS_COLS] = {0};
@@ -90,6 +91,7 @@ aio_tasks(PG_FUNCTION_ARGS)
 			values[5] = CStringGetTextDatum(status.awaits);
 			if (AioBlocksOf(&status.io, &blocks))
 			{
+				Assert(blocks.forknum >= 0 && blocks.forknum <= MAX_FORKNUM);
 				memset(&nulls[6], false, 5 * sizeof(bool));
 				values[6] = ObjectIdGetDatum(blocks.locator.spcOid);
 				values[7] = ObjectIdGetDatum(blocks.locator.relNumber);

@@ -61,6 +61,9 @@ typedef struct Pipeline
 	RemoteText *sql;			/* of what is sent next */
 } Pipeline;
 
+StaticAssertDecl(offsetof(Pipeline, request) == 0,
+				 "a request can stand for its pipeline");
+
 /* A result that is to come. */
 typedef struct Expected
 {
@@ -83,6 +86,7 @@ pipeline_of(AsyncRequest *areq)
 static void
 release_sql(RemoteText *sql)
 {
+	Assert(sql == NULL || sql->refs > 0);
 	if (sql != NULL && --sql->refs == 0)
 		pfree(sql);
 }
@@ -107,6 +111,8 @@ expect(Pipeline *pipeline, AioForeignInsert *insert)
 {
 	Expected   *expected = MemoryContextAlloc(pipeline->context, sizeof(Expected));
 
+	/* what comes behind the sync is not ours to read */
+	Assert(!pipeline->synced);
 	expected->insert = insert;
 	expected->sql = pipeline->sql;
 	expected->sql->refs++;
@@ -117,6 +123,7 @@ expect(Pipeline *pipeline, AioForeignInsert *insert)
 static void
 delete_pipeline(Pipeline *pipeline)
 {
+	Assert(pipeline->conn_state->pendingAreq == &pipeline->request);
 	pipeline->conn_state->pendingAreq = NULL;
 	MemoryContextDelete(pipeline->context);
 }
@@ -248,6 +255,7 @@ take_result(Pipeline *pipeline)
 	dlist_delete(&expected->node);
 	if (expected->insert != NULL)
 	{
+		Assert(pipeline->nbatches > 0);
 		pipeline->nbatches--;
 		AioForeignInsertDone(expected->insert, atoi(PQcmdTuples(res)));
 	}
@@ -263,6 +271,7 @@ end_pipeline(Pipeline *pipeline)
 	PGconn	   *conn = pipeline->conn;
 	PGresult   *res = pgfdw_get_result(conn);
 
+	Assert(pipeline->synced && pipeline->nbatches == 0);
 	if (PQresultStatus(res) != PGRES_PIPELINE_SYNC)
 		fail_pipeline(pipeline, res);
 	PQclear(res);
@@ -352,6 +361,7 @@ begin_pipeline(PgFdwModifyState *fmstate)
 	MemoryContext context;
 	Pipeline   *pipeline;
 
+	Assert(fmstate->conn_state->pendingAreq == NULL);
 	context = AllocSetContextCreate(TopTransactionContext, "postgres_fdw pipeline",
 									ALLOCSET_SMALL_SIZES);
 	pipeline = MemoryContextAllocZero(context, sizeof(Pipeline));
@@ -405,6 +415,7 @@ AioFdwMakeReady(PgFdwModifyState *fmstate, CmdType operation)
 		return;
 	while (pipeline->nbatches >= BATCHES_MAX)
 		AioAwaitSomeForeignInserts();
+	Assert(state->pendingAreq == &pipeline->request);
 
 	/* several tables may share the connection */
 	set_sql(pipeline, fmstate->query);
@@ -459,6 +470,7 @@ AioFdwSent(PgFdwModifyState *fmstate)
 
 	if (pipeline == NULL)
 		return false;
+	Assert(pipeline->nbatches < BATCHES_MAX);
 	expect(pipeline, AioDeferForeignInsert(fmstate->rel, &insert_routine, pipeline));
 	pipeline->nbatches++;
 	if (!PQsendFlushRequest(fmstate->conn) || !flush_all(fmstate->conn))

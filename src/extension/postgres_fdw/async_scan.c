@@ -55,6 +55,9 @@ typedef struct AioFdwAhead
 	MemoryContextCallback at_end;
 } AioFdwAhead;
 
+StaticAssertDecl(offsetof(AioFdwAhead, request) == 0,
+				 "a request can stand for what it asks for");
+
 /* AioFdwAhead.on_its_way */
 static dlist_head on_its_way = DLIST_STATIC_INIT(on_its_way);
 
@@ -75,6 +78,7 @@ forget_ahead(void *arg)
 static void
 not_pending(AioFdwAhead *ahead)
 {
+	Assert(ahead->pending);
 	dlist_delete(&ahead->on_its_way);
 	ahead->pending = false;
 	if (ahead->node == NULL)
@@ -94,8 +98,10 @@ take_off(AioFdwAhead *ahead)
 	ForeignScanState *node = ahead->node;
 	PGresult   *res = NULL;
 
+	Assert(ahead->conn_state->pendingAreq == &ahead->request);
 	if (!ahead->failed)
 	{
+		Assert(ahead->fetched == NULL);
 		res = pgfdw_get_result(conn);
 		if (node != NULL && PQresultStatus(res) != PGRES_TUPLES_OK)
 		{
@@ -187,6 +193,7 @@ get_ahead(ForeignScanState *node)
 
 	if (ahead != NULL)
 		return ahead;
+	Assert(fsstate->fetch_size > 0);
 	ahead = MemoryContextAllocZero(TopTransactionContext, sizeof(AioFdwAhead));
 	ahead->request.requestee = (PlanState *) node;
 	ahead->node = node;
@@ -225,7 +232,8 @@ fetch_ahead(AioFdwAhead *ahead)
 	if (ahead->conn_state->pendingAreq != NULL ||
 		fsstate->began != GetCurrentSubTransactionId())
 		return;
-	Assert(!ahead->pending);
+	Assert(!ahead->pending && !ahead->failed);
+	Assert(ahead->fetched == NULL);
 	fetch_more_data_begin(&ahead->request);
 	dlist_push_tail(&on_its_way, &ahead->on_its_way);
 	ahead->pending = true;

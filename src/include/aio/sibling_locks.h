@@ -59,8 +59,12 @@ AioLocalLockGranted(const LOCALLOCK *lock)
 static inline void
 AioLocalLockReleased(const LOCALLOCK *lock)
 {
+	Assert(lock->nLocks >= 0);
 	if (lock->nLocks == 0 && AioLockExcludesSiblings(&lock->tag.lock))
+	{
+		Assert(aio_sibling_locks > 0);
 		aio_sibling_locks--;
+	}
 }
 
 /* lock.c: it holds it no more, however often it did */
@@ -68,7 +72,10 @@ static inline void
 AioLocalLockRemoved(const LOCALLOCK *lock)
 {
 	if (lock->nLocks > 0 && AioLockExcludesSiblings(&lock->tag.lock))
+	{
+		Assert(aio_sibling_locks > 0);
 		aio_sibling_locks--;
+	}
 }
 
 #endif							/* AIO_SIBLING_LOCKS_H */

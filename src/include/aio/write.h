@@ -14,6 +14,7 @@
 #ifndef AIO_WRITE_H
 #define AIO_WRITE_H
 
+#include "miscadmin.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
@@ -68,6 +69,9 @@ extern const PgAioHandleCallbacks aio_page_writev_cb;
 static inline uint64
 AioMakeHandleData(Buffer buffer, int page)
 {
+	/* no local buffer: other processes complete the write */
+	Assert(buffer >= InvalidBuffer && buffer <= NBuffers);
+	Assert(page >= 0);
 	return (uint64) page << 32 | (uint32) buffer;
 }
 

@@ -35,6 +35,8 @@ begin_page(BufferDesc *buf)
 	uint32		buf_state;
 	XLogRecPtr	lsn;
 
+	Assert(GetPrivateRefCount(BufferDescriptorGetBuffer(buf)) > 0);
+	Assert(LWLockHeldByMe(BufferDescriptorGetContentLock(buf)));
 	if (pg_atomic_read_u32(&buf->state) & (BM_IO_ERROR | BM_PIN_COUNT_WAITER))
 		return AIO_WRITE_IMPOSSIBLE;
 	if (!StartBufferIO(buf, false, true))
@@ -136,6 +138,7 @@ release_neighbour(Buffer buffer)
 static void
 give_up(AioWrite *write, int nbuffers)
 {
+	Assert(nbuffers <= write->nbuffers);
 	while (write->nbuffers > nbuffers)
 	{
 		Buffer		buffer = write->buffers[--write->nbuffers];
@@ -268,6 +271,8 @@ AioStageWrite(PgAioHandle *ioh, uint8 cb_data)
 	uint64	   *data;
 	uint8		n;
 
+	/* an interrupt in between would leave buffers with two owners, or none */
+	Assert(InterruptHoldoffCount > 0);
 	data = pgaio_io_get_handle_data(ioh, &n);
 	pgaio_io_get_wref(ioh, &wref);
 	for (int i = 0; i < n; i++)
@@ -295,6 +300,7 @@ AioStageWrite(PgAioHandle *ioh, uint8 cb_data)
 void
 AioEndWrite(Buffer buffer, bool clear_dirty, bool failed)
 {
+	Assert(!clear_dirty || !failed);
 	TerminateBufferIO(GetBufferDescriptor(buffer - 1), clear_dirty,
 					  failed ? BM_IO_ERROR : 0, false, true);
 }
@@ -359,6 +365,7 @@ AioRewrite(Buffer buffer, const BufferTag *tag)
 	BufferDesc *buf = GetBufferDescriptor(buffer - 1);
 	uint32		buf_state;
 
+	Assert(!LWLockHeldByMe(BufferDescriptorGetContentLock(buf)));
 	ReservePrivateRefCountEntry();
 	ResourceOwnerEnlarge(CurrentResourceOwner);
 	buf_state = LockBufHdr(buf);

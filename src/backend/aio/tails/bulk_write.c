@@ -43,6 +43,7 @@ start_write(BulkWriteState *bulkstate, PendingWrite *pending, int n)
 	uint32		offset;
 	int			fd;
 
+	Assert(n > 0 && first % RELSEG_SIZE + n <= RELSEG_SIZE);
 	HOLD_INTERRUPTS();
 	fd = mdfd(bulkstate->smgr, bulkstate->forknum, first, &offset);
 	n = AioBouncePagesGet(n, pages);
@@ -78,6 +79,7 @@ write_and_wait(BulkWriteState *bulkstate, PendingWrite *pending, int n)
 {
 	const void *pages[MAX_PENDING_WRITES];
 
+	Assert(n <= MAX_PENDING_WRITES);
 	for (int i = 0; i < n; i++)
 	{
 		pages[i] = pending[i].buf->data;
@@ -146,6 +148,8 @@ AioBulkFlush(BulkWriteState *bulkstate)
 		int			limit = Min(io_combine_limit, npending - i);
 		int			started;
 
+		/* sorted, so that the last one has told where the file is to end */
+		Assert(first < bulkstate->relsize);
 		limit = Min(limit, RELSEG_SIZE - (int) (first % RELSEG_SIZE));
 		for (n = 1; n < limit && pending[i + n].blkno == first + n; n++)
 			 /* adjacent */ ;
@@ -169,6 +173,8 @@ AioBulkFlush(BulkWriteState *bulkstate)
 static void
 AioBulkFinish(BulkWriteState *bulkstate)
 {
+	Assert(bulkstate->npending == 0);
 	AioFinishWrites();
+	Assert(aio_writes_in_flight == 0);
 	AioRaiseFailure(bulkstate);
 }

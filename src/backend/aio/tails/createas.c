@@ -20,5 +20,6 @@ AioIntoTarget(DestReceiver *dest)
 		.options = into->ti_options,
 	};
 
+	Assert(dest->mydest == DestIntoRel);
 	return target;
 }

@@ -20,6 +20,7 @@ AioTransientTarget(DestReceiver *dest)
 		.options = view->ti_options,
 	};
 
+	Assert(dest->mydest == DestTransientRel);
 	return target;
 }
 
@@ -27,5 +28,6 @@ AioTransientTarget(DestReceiver *dest)
 Oid
 AioTransientOid(DestReceiver *dest)
 {
+	Assert(dest->mydest == DestTransientRel);
 	return ((DR_transientrel *) dest)->transientoid;
 }

@@ -96,6 +96,7 @@ AioUringQueueInit(struct io_uring *ring)
 	int			waited = 0;
 	int			ret = 0;
 
+	Assert(nrings < pgaio_uring_procs());
 	if (nprobes > 0)
 		*ring = probes[--nprobes];
 	else
@@ -119,6 +120,7 @@ AioUringQueueInitMem(struct io_uring *ring, struct io_uring_params *params,
 	int			waited = 0;
 	int			ret;
 
+	Assert(nrings < pgaio_uring_procs());
 	do
 	{
 		ret = io_uring_queue_init_mem(io_max_concurrency, ring, params, memory, size);
@@ -185,6 +187,7 @@ AioUringProbe(void)
 	int			n = pgaio_uring_procs();
 	const char *why_not = NULL;
 
+	Assert(probes == NULL && nprobes == 0);
 	if (!leaves_files(n))
 		return psprintf(_("io_uring would take %d of the files that a process may open"), n);
 
@@ -224,6 +227,7 @@ drain_locked(PgAioUringContext *context)
 		.callback = pgaio_uring_completion_error_callback,
 	};
 
+	Assert(LWLockHeldByMeInMode(&context->completion_lock, LW_EXCLUSIVE));
 	if (aio_debug_delay_completions == 0)
 	{
 		pgaio_uring_drain_locked(context);
@@ -267,6 +271,9 @@ AioUringReap(void)
 {
 	PgAioUringContext *context = pgaio_my_uring_context;
 
+	/* who holds it would wait for himself */
+	Assert(!LWLockHeldByMe(&context->completion_lock));
+
 	/* a stale answer is fine: the next call sees what this one missed */
 	if (io_uring_cq_ready(&context->io_uring_ring) == 0)
 		return;
@@ -299,6 +306,8 @@ AioUringWaitAny(PgAioHandle *ioh, uint64 generation)
 	PgAioUringContext *context = pgaio_my_uring_context;
 	PgAioHandleState state;
 
+	Assert(ioh->owner_procno == MyProcNumber);
+	Assert(!LWLockHeldByMe(&context->completion_lock));
 	LWLockAcquire(&context->completion_lock, LW_EXCLUSIVE);
 
 	/* whoever completes it needs the lock, so the answer cannot change */

@@ -15,6 +15,9 @@
  */
 #define LIBAIO_QUEUE_SIZE	4096
 
+StaticAssertDecl((LIBAIO_QUEUE_SIZE & (LIBAIO_QUEUE_SIZE - 1)) == 0,
+				 "a power of two");
+
 static size_t
 libaio_shmem_size(void)
 {

@@ -51,6 +51,7 @@ AioWritesStats(const PgStat_KindInfo *info)
 void
 AioWriteStatsFiles(void)
 {
+	Assert(!about_ours);
 	pgstat_write_statsfile();
 	if (pgstat_get_kind_info(AIO_PGSTAT_KIND) == NULL)
 		return;					/* initdb's bootstrap */
@@ -68,6 +69,7 @@ AioWriteStatsFiles(void)
 void
 AioReadStatsFiles(void)
 {
+	Assert(!about_ours);
 	if (pgstat_get_kind_info(AIO_PGSTAT_KIND) != NULL)
 	{
 		about_ours = true;

@@ -306,6 +306,8 @@ AioContextInit(AioContext *context, char *stack, size_t size,
 	uintptr_t	top = ((uintptr_t) stack + size) & ~(uintptr_t) 15;
 
 	StaticAssertStmt(sizeof(InitialFrame) % 16 == 0, "stack alignment");
+	StaticAssertStmt(offsetof(AioContext, stack_pointer) == 0,
+					 "aio_context_call() finds it where body() points to");
 
 	frame = (InitialFrame *) (top - sizeof(InitialFrame) - 16 + INITIAL_FRAME_SKEW);
 	memset(frame, 0, sizeof(InitialFrame));
@@ -328,6 +330,8 @@ void
 AioContextSwitch(AioContext *from, AioContext *to)
 {
 #ifdef AIO_CONTEXT_ASAN
+	/* its bounds were learned when it was left, or when it was made */
+	Assert(to->stack_size > 0);
 	switching_from = from;
 	__sanitizer_start_switch_fiber(&from->fake_stack, to->stack_bottom,
 								   to->stack_size);
@@ -345,6 +349,7 @@ void
 AioContextCall(AioContext *from, AioContext *server,
 			   AioContextBody body, void *arg)
 {
+	Assert(server != from);
 	server->body = body;
 	server->arg = arg;
 	AioContextSwitch(from, server);

@@ -56,6 +56,7 @@ AioMaySuspend(void)
 
 	if (task == NULL)
 		return AIO_SUSPEND_NO_TASK;
+	Assert(task->state == AIO_TASK_RUNNING);
 	if (task->no_suspend)
 		return AIO_SUSPEND_PINNED_DOWN;
 	if (proc_exit_inprogress)
@@ -77,6 +78,7 @@ AioMaySuspend(void)
 const char *
 AioSuspendVerdictName(AioSuspendVerdict verdict)
 {
+	Assert(verdict < AIO_SUSPEND_VERDICTS);
 	return verdict_names[verdict];
 }
 
@@ -95,6 +97,10 @@ AioAwait(AioFuture *future)
 {
 	AioSuspendVerdict verdict;
 	AioTask    *task = aio_current_task;
+
+	/* who waits for it relies on these */
+	Assert(future->ops->wait != NULL || !future->ops->elsewhere);
+	Assert((future->ops->configure == NULL) == (future->ops->notify == NULL));
 
 	if (AioPoll(future))
 		return true;

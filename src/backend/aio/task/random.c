@@ -39,6 +39,7 @@ AioAssignDebugSeed(int newval, void *extra)
 int
 AioRandom(int n)
 {
+	Assert(n > 0);
 	return (int) pg_prng_uint64_range(aio_debug_seed == 0 ?
 									  &pg_global_prng_state : &seeded,
 									  0, n - 1);

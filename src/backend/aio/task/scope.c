@@ -112,6 +112,8 @@ scope_begin(AioScopeBody body, void *arg, AioErrorYields yields)
 	AioScope   *scope;
 
 	Assert(AioScopeAllowed());
+	Assert(CurrentResourceOwner != NULL);
+	Assert(aio_current_task == NULL || aio_current_scope != NULL);
 
 	if (dlist_is_empty(&scope_pool))
 		scope = MemoryContextAlloc(TopMemoryContext, sizeof(AioScope));
@@ -146,9 +148,33 @@ scope_begin(AioScopeBody body, void *arg, AioErrorYields yields)
 	return scope;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* Are the suspended tasks of a scope its own, all counted, in spawn order? */
+static bool
+suspended_in_order(AioScope *scope)
+{
+	uint64		last_id = 0;
+	int			n = 0;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &scope->suspended)
+	{
+		AioTask    *task = dlist_container(AioTask, node, iter.cur);
+
+		if (task->scope != scope || task->id <= last_id)
+			return false;
+		last_id = task->id;
+		n++;
+	}
+	return last_id <= scope->last_id && n == scope->nsuspended;
+}
+#endif
+
 static void
 scope_free(AioScope *scope)
 {
+	Assert(dlist_is_empty(&scope->suspended));
+	Assert(dlist_is_empty(&scope->dropped));
 	dlist_push_head(&scope_pool, &scope->pool_node);
 }
 
@@ -160,6 +186,7 @@ scope_end(AioScope *scope)
 {
 	Assert(aio_current_scope == scope);
 	Assert(scope->nsuspended == 0);
+	Assert(dlist_is_empty(&scope->ordered));
 
 	aio_task_port.scope_ends();
 	aio_current_scope = scope->parent;
@@ -175,6 +202,7 @@ scope_end(AioScope *scope)
 static void
 count_suspended(int change)
 {
+	Assert(aio_task_counters.suspended + change >= 0);
 	aio_task_port.count_suspended(change);
 	aio_task_counters.suspended += change;
 }
@@ -188,6 +216,7 @@ drop_tasks(AioScope *scope)
 {
 	dlist_mutable_iter iter;
 
+	Assert(suspended_in_order(scope));
 	dlist_foreach_modify(iter, &scope->suspended)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
@@ -216,6 +245,9 @@ abandon_tasks(AioScope *scope)
 {
 	dlist_iter	iter;
 
+	/* what is waited for here must not begin the same anew */
+	Assert(InterruptHoldoffCount > 0);
+
 	drop_tasks(scope);
 	dlist_foreach(iter, &scope->dropped)
 	{
@@ -234,6 +266,8 @@ abandon_tasks(AioScope *scope)
 static void
 scope_drop(AioScope *scope)
 {
+	Assert(aio_current_scope == scope);
+
 	/* nobody else would submit what our tasks have staged */
 	aio_task_port.submit();
 
@@ -294,6 +328,10 @@ release_scope(Datum res)
 	AioScope   *scope = (AioScope *) DatumGetPointer(res);
 	dlist_mutable_iter iter;
 
+	/* it has been left, by an error if by nothing else */
+	Assert(aio_current_scope != scope || proc_exit_inprogress);
+
+	Assert(scope->remembered);
 	aio_task_port.submit();
 	scope->remembered = false;
 
@@ -407,6 +445,7 @@ task_failed(AioScope *scope, AioTask *task)
 static inline void
 task_ended(AioScope *scope, AioTask *task)
 {
+	Assert(task->scope == scope);
 	if (task->options.ordered)
 		dlist_delete(&task->order_node);
 	if (unlikely(task->failed))
@@ -425,6 +464,7 @@ run_ready(AioScope *scope)
 	dlist_mutable_iter iter;
 	int			resumed = 0;
 
+	Assert(suspended_in_order(scope));
 	dlist_foreach_modify(iter, &scope->suspended)
 	{
 		AioTask    *task = dlist_container(AioTask, node, iter.cur);
@@ -610,6 +650,7 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 			MemoryContextSwitchTo(scope->memory_context);
 			error = CopyErrorData();
 			FlushErrorState();
+			Assert(scope->failed_id <= scope->turn_limit);
 			if (scope->failed_id != 0)
 				scope->turn_limit = scope->failed_id;
 		}
@@ -663,6 +704,9 @@ AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields)
 	}
 	PG_END_TRY();
 
+	/* else whoever comes next could not suspend, or where it must not */
+	Assert(aio_task_port.held_same(&scope->held));
+	Assert(InterruptHoldoffCount == scope->holdoff);
 	scope_end(scope);
 }
 
@@ -749,6 +793,9 @@ AioSpawnPrepared(AioScope *scope, const AioTaskOptions *options,
 
 	Assert(aio_current_scope == scope);
 
+	/* after an error nobody is to come that has no turn */
+	Assert(scope->turn_limit == PG_UINT64_MAX);
+
 	aio_task_counters.tasks++;
 	if (unlikely(task == &stackless))
 	{
@@ -811,6 +858,7 @@ AioScopeJoin(AioScope *scope)
 void
 AioScopeJoinTask(AioScope *scope, uint64 task_id)
 {
+	Assert(task_id <= scope->last_id);
 	for (;;)
 	{
 		dlist_iter	iter;
@@ -891,6 +939,7 @@ AioAwaitTurn(void)
 	if (!AioAwait(&turn.future))
 		elog(ERROR, "task cannot await its turn here: %s",
 			 AioSuspendVerdictName(AioMaySuspend()));
+	Assert(AioTaskHasTurn());
 }
 
 /*

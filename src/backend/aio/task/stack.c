@@ -37,6 +37,9 @@
 #define MAP_NORESERVE 0
 #endif
 
+StaticAssertDecl(AIO_STACK_SLOP_BYTES < AIO_STACK_BYTES,
+				 "a stack has more than what is kept free");
+
 /*
  * Make a stack.  Returns false if the system has no memory or no mapping
  * left; the caller then does without a task.
@@ -65,6 +68,7 @@ AioStackAllocate(AioStack *stack)
 	stack->mapping = mapping;
 	stack->mapping_bytes = bytes;
 	stack->low = mapping + guard_bytes;
+	Assert(stack->low + AIO_STACK_BYTES <= mapping + bytes);
 	stack->valgrind_id = VALGRIND_STACK_REGISTER(stack->low,
 												 mapping + bytes - 1);
 	return true;
@@ -74,6 +78,10 @@ AioStackAllocate(AioStack *stack)
 void
 AioStackFree(AioStack *stack)
 {
+	/* not the one on which this runs */
+	Assert((char *) &stack < stack->low ||
+		   (char *) &stack >= stack->mapping + stack->mapping_bytes);
+
 	VALGRIND_STACK_DEREGISTER(stack->valgrind_id);
 	munmap(stack->mapping, stack->mapping_bytes);
 	stack->mapping = NULL;

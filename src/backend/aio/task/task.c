@@ -73,7 +73,11 @@ AioTaskGet(void)
 	AioTask    *task;
 
 	if (!dlist_is_empty(&pool))
-		return dlist_container(AioTask, node, dlist_pop_head_node(&pool));
+	{
+		task = dlist_container(AioTask, node, dlist_pop_head_node(&pool));
+		Assert(task->state == AIO_TASK_IDLE);
+		return task;
+	}
 
 	if (no_stacks)
 		return NULL;
@@ -131,6 +135,9 @@ AioTaskSetPort(const AioTaskPort *port)
 {
 	const char *refusal = AioContextRefusal();
 
+	/* tasks that there are would be told of what they are not made for */
+	Assert(aio_current_scope == NULL);
+	Assert(pool_size == 0);
 	aio_task_port = *port;
 	no_stacks = refusal != NULL;
 	return refusal;
@@ -180,6 +187,8 @@ AioTaskTell(void *event)
 		return;
 	task->options.hook = NULL;
 	hook(event, task->arg);
+	Assert(aio_current_task == task);
+	Assert(task->options.hook == NULL);
 	task->options.hook = hook;
 }
 
@@ -221,6 +230,8 @@ AioTaskStart(AioTask *task)
 
 	AioContextCall(&here, &task->idle, run_body, task);
 
+	Assert(aio_current_task == task);
+	Assert(task->state == AIO_TASK_IDLE || task->state == AIO_TASK_SUSPENDED);
 	aio_current_task = me;
 	AioFlowRestore(&mine);
 }
@@ -237,6 +248,9 @@ AioTaskResume(AioTask *task)
 	AioFlow		mine;
 	AioContext	here;
 
+	/* else its scope could end while it runs */
+	Assert(aio_current_scope == task->scope);
+
 	task->awaits = NULL;
 	aio_task_port.resumed(task);
 	AioFlowSave(&mine);
@@ -247,6 +261,8 @@ AioTaskResume(AioTask *task)
 
 	AioContextSwitch(&here, &task->suspended_at);
 
+	Assert(aio_current_task == task);
+	Assert(task->state == AIO_TASK_IDLE || task->state == AIO_TASK_SUSPENDED);
 	aio_current_task = me;
 	AioFlowRestore(&mine);
 }
@@ -291,6 +307,11 @@ run_body(void *arg)
 
 	AioCheckRuns(task, true);
 	task->body(task->arg);
+
+	/* frames that are gone must not be pointed to */
+	Assert(PG_exception_stack == &task->handler);
+	Assert(error_context_stack == task->scope->error_context);
+	Assert(aio_current_scope == task->scope);
 	AioCheckStops(task);
 	set_state(task, AIO_TASK_RUNNING, AIO_TASK_IDLE);
 	return task->resumer;
@@ -309,6 +330,9 @@ outermost(void *arg)
 
 	if (sigsetjmp(task->handler, 0) != 0)
 	{
+		/* not another task's, which would jump across stacks */
+		Assert(aio_current_task == task);
+
 		/* the function raised an error: keep it as data */
 		PG_exception_stack = NULL;
 		error_context_stack = NULL;

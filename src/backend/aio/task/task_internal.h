@@ -92,6 +92,10 @@ struct AioTask
 	int64		arg[AIO_TASK_ARG_MAX / sizeof(int64)];
 };
 
+StaticAssertDecl(AIO_TASK_LOCAL_BYTES % sizeof(int64) == 0 &&
+				 AIO_TASK_ARG_MAX % sizeof(int64) == 0,
+				 "a task has as many bytes as are promised");
+
 struct AioScope
 {
 	AioScope   *parent;
