@@ -15,10 +15,6 @@
 #include "common/logging.h"
 #include "pg_test_aio.h"
 
-const IoMethod *const all_methods[] = {
-	&method_sync, &method_worker, &method_uring, &method_libaio, NULL
-};
-
 /* what the method sync has carried out */
 static IoRequest *carried_out;
 

@@ -28,13 +28,6 @@
 #define SECONDS_MIN		0.01
 #define SECONDS_LIMIT	3600
 
-Options		options = {
-	.directory = ".",
-	.seconds = 0.5,
-	.file_size = 1024 * MEGABYTE,
-	.max_depth = DEPTH_LIMIT,
-};
-
 static const char *progname;
 
 static void

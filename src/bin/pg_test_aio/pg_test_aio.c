@@ -4,8 +4,8 @@
  *	  Measures the asynchronous I/O of a directory's disk, and suggests
  *	  settings.
  *
- * The order of tests, and progress.  All tests are run twice: first to count
- * the measurements, then to make them; see begin_measurement().
+ * The order of tests.  All of them are run twice: first to count the
+ * measurements, then to make them; see begin_measurement().
  *
  * Nothing has to be cleaned up, whatever ends the program while it measures:
  * the test file has no name, and threads and rings go with the process.  So
@@ -32,72 +32,6 @@
 #include "common/logging.h"
 #include "common/pg_prng.h"
 #include "pg_test_aio.h"
-
-/* methods that are wanted and work, as in all_methods */
-static bool usable[METHODS_LIMIT];
-
-/* of all measurements, in units of the time of one */
-static bool counting = true;
-static double total = 0;
-static double complete = 0;
-
-/* Can a method be used on a file that has been opened so? */
-bool
-method_is_usable(const IoMethod *method, FileMode mode)
-{
-	for (int i = 0; all_methods[i] != NULL; i++)
-	{
-		if (all_methods[i] == method)
-			return usable[i] && (mode == MODE_DIRECT || !method->direct_only);
-	}
-	return false;
-}
-
-/* The first of a list that ends with NULL; NULL if there is none. */
-const IoMethod *
-first_usable(const IoMethod *const *methods, FileMode mode)
-{
-	while (*methods != NULL && !method_is_usable(*methods, mode))
-		methods++;
-	return *methods;
-}
-
-/*
- * Announce a measurement that takes 'weight' times the time of a test, with a
- * description.  Returns whether it is to be made now; otherwise it has only
- * been counted.
- */
-bool
-begin_measurement(double weight, const char *fmt,...)
-{
-	if (counting)
-	{
-		total += weight;
-		return false;
-	}
-	if (options.progress)
-	{
-		char		what[128];
-		va_list		args;
-
-		va_start(args, fmt);
-		vsnprintf(what, sizeof(what), fmt, args);
-		va_end(args);
-		fprintf(stderr, _("%3.0f %%, about %.0f s left: %-50s"), 100 * complete / total,
-				ceil((total - complete) * options.seconds), what);
-		fputc(isatty(fileno(stderr)) ? '\r' : '\n', stderr);
-	}
-	complete += weight;
-	return true;
-}
-
-/* Wipe out the line of progress, if it is one that is overwritten. */
-static void
-end_progress(void)
-{
-	if (options.progress && isatty(fileno(stderr)))
-		fprintf(stderr, "%79s\r", "");
-}
 
 /*
  * Is a test to be run in this mode?  WAL stays buffered where data is direct,
@@ -136,7 +70,7 @@ run_tests(void)
 					test_stream(mode);
 					break;
 			}
-			if (!counting)
+			if (!counting_measurements())
 			{
 				end_progress();
 				print_table(test, mode);
@@ -185,27 +119,6 @@ today(void)
 	return pg_strdup(date);
 }
 
-/* Try the methods that are wanted, and keep those that work. */
-static void
-start_methods(void)
-{
-	for (int i = 0; all_methods[i] != NULL; i++)
-	{
-		const IoMethod *method = all_methods[i];
-		char	   *why_not;
-
-		if (!options.methods[i])
-			continue;
-		why_not = method->start(method->max_depth);
-		usable[i] = why_not == NULL;
-		if (why_not != NULL)
-		{
-			results_skip(method->name, why_not);
-			pfree(why_not);
-		}
-	}
-}
-
 static void
 print_head(void)
 {
@@ -237,7 +150,7 @@ prepare(void)
 	memcpy(results.requested, options.modes, sizeof(results.requested));
 
 	run_tests();
-	counting = false;
+	end_counting();
 	print_head();
 	if (strcmp(results.file_system, "tmpfs") == 0)
 		pg_log_warning("directory \"%s\" is in memory: no disk is measured", options.directory);
@@ -246,7 +159,7 @@ prepare(void)
 		pg_log_warning("root may use what a server may not, such as io_uring, and as much memory for it as it wants");
 		pg_log_warning_hint("Run this program as the account that runs the server.");
 	}
-	if (total == 0)
+	if (seconds_of_all() == 0)
 		pg_fatal("there is nothing to measure: these tests need a method that can be used");
 }
 
@@ -272,7 +185,7 @@ measure(void)
 {
 	prepare();
 	printf(_("This takes about %.0f s, and the time to fill the test file\n"),
-		   ceil(total * options.seconds));
+		   ceil(seconds_of_all()));
 	flush_output();
 	cpu_begin();
 	fill();

@@ -235,12 +235,13 @@ deadline_ns(double part)
 	return now_ns() + (int64) (options.seconds * part * 1e9);
 }
 
-/* pg_test_aio.c */
+/* progress.c */
 extern bool begin_measurement(double weight, const char *fmt,...)
 			pg_attribute_printf(2, 3);
-extern bool method_is_usable(const IoMethod *method, FileMode mode);
-extern const IoMethod *first_usable(const IoMethod *const *methods,
-									FileMode mode);
+extern bool counting_measurements(void);
+extern void end_counting(void);
+extern double seconds_of_all(void);
+extern void end_progress(void);
 
 /* options.c */
 extern void parse_options(int argc, char *argv[]);
@@ -275,11 +276,17 @@ extern const IoMethod method_sync;
 extern const IoMethod method_worker;
 extern const IoMethod method_uring;
 extern const IoMethod method_libaio;
-extern const IoMethod *const all_methods[];
 extern void io_attempt(IoRequest *request);
 extern void io_perform(IoRequest *request);
 extern void io_submit_one(const IoMethod *method, IoRequest *request);
 extern int	io_wait(const IoMethod *method, IoRequest **done);
+
+/* methods.c */
+extern const IoMethod *const all_methods[];
+extern void start_methods(void);
+extern bool method_is_usable(const IoMethod *method, FileMode mode);
+extern const IoMethod *first_usable(const IoMethod *const *methods,
+									FileMode mode);
 
 /* random.c, sync.c, stream.c, extend.c */
 extern const int stream_paces[NPACES];

@@ -42,7 +42,7 @@ extern int	curve_knee(const Curve *curve);
 extern Result curve_at(const Curve *curve, int depth);
 extern bool curve_is_possible(const Curve *curve);
 
-/* recommend.c */
+/* advise.c */
 extern void advise(Advice *advice, const char *name, bool is_default,
 				   char *value, const char *fmt,...)
 			pg_attribute_printf(5, 6);

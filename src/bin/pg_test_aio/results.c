@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * results.c
- *	  What has been measured.
+ *	  What is to be measured, and what has been.
  *
  * Tests: src/bin/pg_test_aio/t/001_pg_test_aio.pl.
  *
@@ -17,6 +17,13 @@ const char *const test_names[NTESTS] = {
 	"read", "write", "mixed", "sync", "extend", "stream"
 };
 const char *const mode_names[NMODES] = {"direct", "buffered"};
+
+Options		options = {
+	.directory = ".",
+	.seconds = 0.5,
+	.file_size = 1024 * MEGABYTE,
+	.max_depth = DEPTH_LIMIT,
+};
 
 /* settings are for buffered I/O unless somebody says otherwise */
 Results		results = {
