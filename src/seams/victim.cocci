@@ -1,20 +1,40 @@
 // Dirty victims are written while others are looked for.
 //
 // What: GetVictimBuffer() asks us for the next victim while we remember writes, and offers us each dirty one before it
-//   writes it; BufferAlloc() says which page it is for; LockBufferForCleanup() has a write completed that keeps a pin.
+//   writes it; it is told whether the running task may be suspended meanwhile, which BufferAlloc() finds out by saying
+//   which page the buffer is for, and ExtendBufferedRelShared() never allows; LockBufferForCleanup() has a write completed
+//   that keeps a pin.
 // Without it: a backend that needs buffers waits for the disk at each dirty page.
 // Could disappear: when upstream writes shared buffers through its AIO.
 //
-// target: src/backend/storage/buffer/bufmgr.c AioVictim+1 AioVictimBuffer+1 GetVictimBuffer-1 smgr+1 forkNum+1 StrategyGetBuffer-1 AioWriteVictim+1 AioBeforeCleanupWait+1 if+1 LWLockRelease+1 UnpinBuffer+1 goto+1 again+1
+// target: src/backend/storage/buffer/bufmgr.c AioVictim+1 may_suspend+3 false+1 AioVictimBuffer+1 GetVictimBuffer-1 smgr+1 forkNum+1 StrategyGetBuffer-1 AioWriteVictim+1 AioBeforeCleanupWait+1 if+1 LWLockRelease+1 UnpinBuffer+1 goto+1 again+1
 
 @next@
+typedef bool;
+parameter list arguments;
+symbol may_suspend;
 @@
-  GetVictimBuffer(...)
+- GetVictimBuffer(arguments)
++ GetVictimBuffer(arguments, bool may_suspend)
   {
   <+...
 - StrategyGetBuffer
 + AioVictim
-  (...)
+  (...
++ , may_suspend
+  )
+  ...+>
+  }
+
+@extend@
+symbol false;
+@@
+  ExtendBufferedRelShared(...)
+  {
+  <+...
+  GetVictimBuffer(...
++ , false
+  )
   ...+>
   }
 

@@ -84,8 +84,6 @@ static bool trouble = false;
 
 static bool waiting = false;
 
-struct AioTask *aio_victim_task = NULL;
-
 /* the first write without buffers that has failed, and whose it was */
 static PgAioReturn failure;
 static const void *failure_owner = NULL;
@@ -338,19 +336,17 @@ more_wanted(BufferAccessStrategy strategy)
 }
 
 /*
- * Await a future, for a victim, in a task that may.  Returns whether it has
- * been suspended; its siblings may have taken what it has seen, then.
+ * Await a future, for a victim, if the task may be suspended.  Returns whether
+ * it has been; its siblings may have taken what it has seen, then.
  */
 static bool
-suspend_for_victim(AioFuture *future)
+suspend_for_victim(AioFuture *future, bool may_suspend)
 {
-	AioTask    *task = aio_victim_task;
+	Assert(!may_suspend || aio_current_task != NULL);
 
-	if (task == NULL || task != aio_current_task ||
-		future->ops->poll(future) || !AioAwait(future))
+	if (!may_suspend || future->ops->poll(future) || !AioAwait(future))
 		return false;
 	AioReserveForPin();
-	aio_victim_task = task;
 	return true;
 }
 
@@ -359,12 +355,12 @@ suspend_for_victim(AioFuture *future)
  * suspended, and its siblings may have waited for it and used it up.
  */
 static bool
-wait_for_victim(void)
+wait_for_victim(bool may_suspend)
 {
 	AioIOFuture write;
 
 	AioWriteFutureInit(&write, &nth(0)->write.wref, nth(0)->write.io_context);
-	if (suspend_for_victim(&write.future))
+	if (suspend_for_victim(&write.future, may_suspend))
 		return false;
 	wait_for_oldest();
 	return true;
@@ -372,7 +368,7 @@ wait_for_victim(void)
 
 /* Wait for WAL, for the victims that come next. */
 static void
-wait_for_wal(void)
+wait_for_wal(bool may_suspend)
 {
 	AioFlushFuture flush;
 
@@ -381,7 +377,7 @@ wait_for_wal(void)
 		return;
 	aio_session_stats_data.flushes_awaited++;
 	AioFlushFutureInit(&flush, passed_over_upto);
-	if (suspend_for_victim(&flush.future))
+	if (suspend_for_victim(&flush.future, may_suspend))
 		return;
 	AioBeforeBlock();
 	flush.future.ops->wait(&flush.future);
@@ -395,7 +391,8 @@ wait_for_wal(void)
  * for each buffer that is used up the write of another one begins.
  */
 BufferDesc *
-AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
+AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
+			  bool may_suspend)
 {
 	while (aio_writes_remembered > 0 && (looked || aio_victims_lack_wal))
 	{
@@ -408,7 +405,7 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 		if (oldest->owner == strategy)
 		{
 			if (aio_writes_in_flight == aio_writes_remembered &&
-				!wait_for_victim())
+				!wait_for_victim(may_suspend))
 				continue;
 			while (oldest->nused < oldest->nusable)
 			{
@@ -434,7 +431,7 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
 		forget_oldest();
 	}
 	if (aio_victims_lack_wal)
-		wait_for_wal();
+		wait_for_wal(may_suspend);
 	looked = true;
 	return StrategyGetBuffer(strategy, buf_state, from_ring);
 }

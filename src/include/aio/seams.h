@@ -139,13 +139,14 @@ AioBeforeConditionVariable(void)
 	AioBeforeSleep();
 }
 
-/* GetVictimBuffer(): which buffer next? */
+/* GetVictimBuffer(): which buffer next?  May the running task be suspended? */
 static inline BufferDesc *
-AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring)
+AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
+		  bool may_suspend)
 {
 	if (likely(aio_writes_remembered == 0 && !aio_victims_lack_wal))
 		return StrategyGetBuffer(strategy, buf_state, from_ring);
-	return AioNextVictim(strategy, buf_state, from_ring);
+	return AioNextVictim(strategy, buf_state, from_ring, may_suspend);
 }
 
 /* ProcessClientReadInterrupt(): while waiting for the next command */

@@ -125,7 +125,8 @@ extern AioWrite *AioMakeRoom(void);
 extern void AioRemember(const void *owner);
 extern void AioRaiseFailure(const void *owner);
 extern BufferDesc *AioNextVictim(BufferAccessStrategy strategy,
-								 uint32 *buf_state, bool *from_ring);
+								 uint32 *buf_state, bool *from_ring,
+								 bool may_suspend);
 extern bool AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 						   IOContext io_context, bool from_ring);
 extern void AioBeginFlush(void);
@@ -133,9 +134,6 @@ extern bool AioFlush(BufferDesc *buf);
 extern void AioFinishFlush(void);
 extern void AioFinishWrites(void);
 extern void AioFinishWritesToSleep(void);
-
-/* the task that may be suspended while it looks for a victim, or NULL */
-extern PGDLLIMPORT struct AioTask *aio_victim_task;
 extern void AioExpectBulkWrites(void);
 
 /* sleeps of this process on condition variables so far */

@@ -336,15 +336,10 @@ Buffer
 AioVictimBuffer(SMgrRelation smgr, ForkNumber forknum,
 				BufferAccessStrategy strategy, IOContext io_context)
 {
-	Buffer		buffer;
 	bool		may_suspend = aio_current_task != NULL &&
 		AioTaskAwaits(smgr, forknum);
 
-	/* an error may have left another one here */
-	aio_victim_task = may_suspend ? aio_current_task : NULL;
-	buffer = GetVictimBuffer(strategy, io_context);
-	aio_victim_task = NULL;
-	return buffer;
+	return GetVictimBuffer(strategy, io_context, may_suspend);
 }
 
 /* Siblings may have used up what GetVictimBuffer() reserves for its pin. */

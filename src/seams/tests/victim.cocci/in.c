@@ -1,3 +1,5 @@
+static Buffer GetVictimBuffer(BufferAccessStrategy strategy, IOContext io_context);
+
 static Buffer
 GetVictimBuffer(BufferAccessStrategy strategy, IOContext io_context)
 {
@@ -35,7 +37,7 @@ BufferAlloc(SMgrRelation smgr, ForkNumber forkNum, BufferAccessStrategy strategy
 }
 
 static void
-extend(BufferAccessStrategy strategy, IOContext io_context)
+ExtendBufferedRelShared(BufferAccessStrategy strategy, IOContext io_context)
 {
 	buffer = GetVictimBuffer(strategy, io_context);
 }

@@ -1,8 +1,10 @@
+static Buffer GetVictimBuffer(BufferAccessStrategy strategy, IOContext io_context, bool may_suspend);
+
 static Buffer
-GetVictimBuffer(BufferAccessStrategy strategy, IOContext io_context)
+GetVictimBuffer(BufferAccessStrategy strategy, IOContext io_context, bool may_suspend)
 {
 again:
-	buf_hdr = AioVictim(strategy, &buf_state, &from_ring);
+	buf_hdr = AioVictim(strategy, &buf_state, &from_ring, may_suspend);
 	if (buf_state & BM_DIRTY)
 	{
 		LWLock *content_lock = lock_of(buf_hdr);
@@ -41,7 +43,7 @@ BufferAlloc(SMgrRelation smgr, ForkNumber forkNum, BufferAccessStrategy strategy
 }
 
 static void
-extend(BufferAccessStrategy strategy, IOContext io_context)
+ExtendBufferedRelShared(BufferAccessStrategy strategy, IOContext io_context)
 {
-	buffer = GetVictimBuffer(strategy, io_context);
+	buffer = GetVictimBuffer(strategy, io_context, false);
 }
