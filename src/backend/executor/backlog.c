@@ -53,6 +53,7 @@
 #include "backlog.h"
 #include "commands/copyfrom_internal.h"
 #include "common/int.h"
+#include "guard.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"

@@ -117,10 +117,6 @@ extern bool AioBacklogIsChecked(EState *estate);
 /* apply.c */
 extern AioTableBacklog *AioApplyBacklog(ResultRelInfo *rri, CommandId cid);
 
-/* guard.c */
-extern bool AioLaterRowsLeaveNothing(ResultRelInfo *rri, EState *estate,
-									 CopyFromState cstate);
-
 /* row_buffer.c */
 struct AioRowBuffer;
 extern bool AioRowsMayWait(ModifyTableState *mtstate, ResultRelInfo *rri);

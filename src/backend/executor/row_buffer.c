@@ -10,8 +10,8 @@
  *
  * INVARIANT-37: nobody can tell.  Rows are kept back only where nothing is done
  * for each row but inserting it (no RETURNING, no trigger before it, no check
- * after it), where the rows after a failing one leave nothing (guard.c), and
- * where all rows go to one table, since the order of rows would otherwise be
+ * after it), where the rows after a failing one leave nothing (guard_stack.c),
+ * and where all rows go to one table, since the order of rows would otherwise be
  * lost.  They are flushed before anybody could see them, in the same places as
  * the backlog, and before a subtransaction begins that they would belong to.
  *
@@ -31,6 +31,7 @@
 #include "catalog/catalog.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
+#include "guard.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.h
+ *	  Statements whose rows, or keys, may wait.  Private to
+ *	  src/backend/executor.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_GUARD_H
+#define AIO_GUARD_H
+
+#include "aio/task.h"
+#include "commands/copy.h"
+#include "executor/execdesc.h"
+#include "nodes/execnodes.h"
+#include "utils/resowner.h"
+
+/* A statement that runs in a guard.  Lives on the stack. */
+typedef struct AioGuard
+{
+	struct AioGuard *outer;
+	QueryDesc  *query;			/* that is executed; or */
+	CopyFromState cstate;		/* that is read from */
+	EState	   *backlog_of;		/* whose rows or enforced keys wait */
+
+	/* what held when it began */
+	MemoryContext memory_context;
+	ResourceOwner owner;
+	int			nest_level;
+	Oid			userid;
+	int			sec_context;
+	uint32		holdoff;
+	uint32		cancel_holdoff;
+	AioScope   *scope;
+} AioGuard;
+
+/* guard_stack.c */
+extern void AioGuardBegin(AioGuard *guard, QueryDesc *query,
+						  CopyFromState cstate);
+extern void AioGuardEnd(AioGuard *guard);
+extern bool AioLaterRowsLeaveNothing(ResultRelInfo *rri, EState *estate,
+									 CopyFromState cstate);
+
+/* side_effects.c */
+extern bool AioTableLeavesSomething(ResultRelInfo *rri);
+extern bool AioCopyLeavesSomething(CopyFromState cstate);
+extern bool AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate);
+
+#endif							/* AIO_GUARD_H */
