@@ -48,6 +48,7 @@ void
 AioInitialize(void)
 {
 	AioTaskPortInitialize();
+	AioRegisterBuiltInAms();
 
 	DefineCustomBoolVariable("aio.await_index_inserts",
 							 "Inserts into several indexes await their reads together.",

@@ -100,6 +100,7 @@ open_table(Oid relid)
 	CurrentResourceOwner = save;
 	MemoryContextSwitchTo(old);
 	statement->nopen++;
+	Assert(statement->nopen <= TABLES_MAX);
 	return rri;
 }
 
@@ -108,6 +109,7 @@ close_table(ApplyTable *table)
 {
 	ResourceOwner save = CurrentResourceOwner;
 
+	Assert(statement->nopen > 0);
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	ExecCloseIndices(table->rri);
 	table_close(table->rri->ri_RelationDesc, NoLock);
@@ -253,9 +255,10 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 	Assert(statement->cid <= cid);
 
 	statement->estate->es_processed = aio_rows_applied;
-	backlog = AioBacklogFor(table->rri, statement->estate, statement->cid, NULL, 1);
+	backlog = AioGetTableBacklog(table->rri, statement->estate, statement->cid, NULL);
+	if (backlog != NULL && AioBacklogTakes(backlog, statement->cid, 1))
+		return backlog;
 	/* a table that does not gather now will not do so in this statement */
-	if (backlog == NULL)
-		close_table(table);
-	return backlog;
+	close_table(table);
+	return NULL;
 }

@@ -3,7 +3,7 @@
  * backlog.h
  *	  Entries that are to be inserted into an index later, in its order.
  *	  Private to src/backend/executor; what the rest of the server calls is in
- *	  aio/backlog.h.
+ *	  aio/backlog.h, and what access methods call in aio/index_am.h.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -12,10 +12,11 @@
 #ifndef AIO_EXECUTOR_BACKLOG_H
 #define AIO_EXECUTOR_BACKLOG_H
 
-#include "access/itup.h"
-#include "aio/task.h"
 #include "aio/backlog.h"
-#include "index_policy.h"
+#include "aio/index_am.h"
+#include "lib/ilist.h"
+#include "storage/proc.h"
+#include "utils/hsearch.h"
 
 /*
  * Index tuples, one after the other, each at its MAXALIGNed size; if keys are
@@ -36,28 +37,29 @@ typedef struct AioBacklogCounts
 	uint64		batches;
 	uint64		leaf_visits;
 	uint64		suspended;		/* tasks */
-	int			in_flight_max;	/* reads */
 } AioBacklogCounts;
 
 /* The backlog of one index. */
 typedef struct AioIndexBacklog
 {
-	Relation	index;
-	Relation	heap;
-	IndexInfo  *info;
-	TupleDesc	desc;			/* of its entries */
-	AioIndexMode mode;
-	bool		unique;			/* its keys are enforced at once */
+	AioIndexBatch batch;		/* must be first: access methods get it */
+	const AioIndexAmOps *ops;	/* NULL if nothing is known */
 	bool		gathers;		/* entries are gathered, not inserted at once */
 	bool		looked_at;		/* their order has been looked at */
 
 	AioEntryChunk *first;		/* chunks in input order */
 	AioEntryChunk *last;
-	uint32		nentries;
-	struct AioGinBacklog *gin;	/* instead of chunks, if it is one */
+	Size		own_bytes;		/* in what the access method keeps itself */
 	AioBacklogCounts counts;
 	struct AioTableBacklog *table;	/* whose index it is */
 } AioIndexBacklog;
+
+/* Rows of a table that are not even in the heap (row_buffer.c). */
+typedef struct AioKeptRows
+{
+	/* insert them, and have their index entries gathered */
+	void		(*flush) (struct AioKeptRows *rows);
+} AioKeptRows;
 
 /* The backlog of one result relation. */
 typedef struct AioTableBacklog
@@ -67,69 +69,95 @@ typedef struct AioTableBacklog
 	ResultRelInfo *rri;
 	uint64		rows;			/* inserted by the statement so far */
 	bool		gathers;		/* any of its indexes does */
+	bool		only_gathers;	/* all do, and so far every entry was gathered */
 	bool		in_order;		/* entries of all of them come in order */
 	bool		rows_asked;		/* whether rows may be kept back */
-	struct AioRowBuffer *rows_kept; /* NULL if not */
+	AioKeptRows *rows_kept;		/* NULL if not */
 	int			nindexes;
 	AioIndexBacklog indexes[FLEXIBLE_ARRAY_MEMBER];
 } AioTableBacklog;
 
-/* One entry while a backlog is being sorted and inserted. */
-typedef struct AioEntry
+/* A key that may be a duplicate: the row's own check will tell. */
+typedef struct AioConflict
 {
-	Datum		key;			/* of the first column, perhaps abbreviated;
-								 * or whatever else the order begins with */
-	IndexTuple	tuple;
-} AioEntry;
+	AioEntryRow row;
+	AioIndexBacklog *backlog;
+	IndexTuple	tuple;			/* a copy */
+} AioConflict;
 
-/* The row that an entry with an enforced key is about. */
-typedef struct AioEntryRow
+/* The backlogs of one statement. */
+typedef struct AioStatementBacklog
 {
-	uint32		duplicate:1;	/* an earlier row of the backlog has this key */
-	uint32		number:31;		/* rows inserted before it since the last
-								 * drain */
-	uint32		line;			/* COPY's line, relative to the statement's
-								 * base */
-} AioEntryRow;
+	dlist_node	node;			/* in the list of them */
+	EState	   *estate;
+	CommandId	cid;			/* of its rows */
+	CopyFromState cstate;		/* if it is a COPY */
+	LocalTransactionId lxid;	/* transaction and subtransaction in which it */
+	SubTransactionId subid;		/* runs */
+	MemoryContext context;
+	MemoryContextCallback callback;
+	AioTableBacklog *tables;
+	HTAB	   *tables_by_rri;	/* TableByRri */
+	Size		bytes;			/* in chunks, and kept by access methods */
+	uint32		entries_max;	/* of any one index */
+	int			rows_kept;		/* rows that are not even in the heap */
+	Size		bytes_kept;
+	uint32		rows;			/* inserted since the last drain */
+	uint64		base_line;		/* less than the line of any of them */
+	int			short_drains;
+	AioConflict *conflicts;
+	int			nconflicts;
+	int			conflicts_max;
+	bool		frozen;			/* its rows are visible to any snapshot */
+	bool		keys;			/* some keys in the backlog are enforced */
+	bool		draining;
+	bool		failed;			/* a drain did */
+} AioStatementBacklog;
 
-StaticAssertDecl(sizeof(AioEntryRow) == MAXALIGN(sizeof(AioEntryRow)),
-				 "index tuples stay aligned");
+/* a drain of fewer rows than this is not worth while... */
+#define AIO_ROWS_WORTH_WHILE	500
+/* ... and after so many of them the statement gathers no more */
+#define AIO_SHORT_DRAINS_MAX	3
 
-static inline AioEntryRow *
-AioGetEntryRow(IndexTuple tuple)
+static inline AioIndexBacklog *
+AioBacklogOf(AioIndexBatch *batch)
 {
-	return (AioEntryRow *) ((char *) tuple + MAXALIGN(IndexTupleSize(tuple)));
+	return (AioIndexBacklog *) batch;
+}
+
+static inline bool
+AioBacklogIsEmpty(const AioStatementBacklog *statement)
+{
+	return statement->entries_max == 0 && statement->rows_kept == 0;
 }
 
 /* backlog.c */
-extern AioTableBacklog *AioBacklogFor(ResultRelInfo *rri, EState *estate,
-									  CommandId cid, CopyFromState cstate,
-									  int nrows);
+extern AioTableBacklog *AioGetTableBacklog(ResultRelInfo *rri, EState *estate,
+										   CommandId cid, CopyFromState cstate);
+extern bool AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows);
 extern AioTableBacklog *AioGetTableBacklogs(EState *estate);
-extern bool AioBacklogInOrder(ResultRelInfo *rri, EState *estate);
+extern AioStatementBacklog *AioFindStatement(EState *estate);
+extern AioStatementBacklog *AioNextStatement(AioStatementBacklog *previous);
+extern bool AioStatementIsAlive(const AioStatementBacklog *statement);
+extern bool AioBacklogIsChecked(EState *estate);
+extern void AioSumUpTable(AioTableBacklog *table);
+extern void AioFlushKeptRows(AioStatementBacklog *statement);
+
+/* backlog_collect.c */
 extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  const Datum *values, const bool *isnull,
 						  ItemPointer tid, uint64 line);
+extern Size AioMemoryNeeded(const AioStatementBacklog *statement);
+extern void AioFreeEntries(AioIndexBacklog *backlog);
+
+/* backlog_drain.c */
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
-extern void AioBacklogConflict(AioIndexBacklog *backlog, IndexTuple tuple);
-extern bool AioBacklogIsChecked(EState *estate);
+
+/* backlog_recheck.c */
+extern void AioCheckConflicts(AioStatementBacklog *statement);
 
 /* apply.c */
 extern AioTableBacklog *AioApplyBacklog(ResultRelInfo *rri, CommandId cid);
-
-/* row_buffer.c */
-struct AioRowBuffer;
-extern bool AioRowsMayWait(ModifyTableState *mtstate, ResultRelInfo *rri);
-extern struct AioRowBuffer *AioMakeRowBuffer(ModifyTableState *mtstate,
-											 ResultRelInfo *rri);
-extern Size AioKeepRow(struct AioRowBuffer *buffer, TupleTableSlot *slot);
-extern bool AioRowsAreEnough(int nrows, Size bytes);
-extern void AioFlushRows(struct AioRowBuffer *buffer);
-
-/* entry_sort.c */
-extern AioEntry *AioSortEntries(AioIndexBacklog *backlog);
-extern bool AioEntriesInOrder(AioIndexBacklog *backlog);
-extern bool AioEntriesHaveOrder(AioIndexBacklog *backlog);
 
 /* leaf_stream.c */
 typedef struct AioLeafRun
@@ -142,8 +170,8 @@ typedef struct AioLeafRun
 typedef struct AioLeafStream AioLeafStream;
 typedef void (*AioPlanRuns) (AioLeafStream *stream, void *arg);
 
-extern AioLeafStream *AioLeafStreamBegin(Relation index, AioPlanRuns plan,
-										 void *arg);
+extern AioLeafStream *AioLeafStreamBegin(AioIndexBatch *batch,
+										 AioPlanRuns plan, void *arg);
 extern int	AioLeafStreamRoom(AioLeafStream *stream);
 extern void AioLeafStreamPlan(AioLeafStream *stream, BlockNumber block,
 							  uint32 first, uint32 end);
@@ -151,25 +179,5 @@ extern bool AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer,
 							  AioLeafRun *run);
 extern BlockNumber AioLeafStreamPeek(AioLeafStream *stream);
 extern void AioLeafStreamEnd(AioLeafStream *stream);
-
-/* most reads in flight that a stream has seen; set to 0 by whoever asks */
-extern int	aio_leaf_stream_in_flight_max;
-
-/* btree_drain.c, hash_drain.c */
-extern void AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries,
-						  AioScope *scope);
-extern void AioDrainHash(AioIndexBacklog *backlog, AioEntry *entries);
-
-/* ordered_drain.c */
-extern void AioDrainOrdered(AioIndexBacklog *backlog, AioEntry *entries,
-							AioScope *scope);
-
-/* gin_drain.c */
-extern bool AioGatherGin(struct AioGinBacklog **gin, MemoryContext context,
-						 Relation index, const Datum *values,
-						 const bool *isnull, ItemPointer tid, Size *bytes);
-extern void AioDrainGin(struct AioGinBacklog *gin, Relation index,
-						AioScope *scope);
-extern Size AioFreeGin(struct AioGinBacklog *gin);
 
 #endif							/* AIO_EXECUTOR_BACKLOG_H */

@@ -16,8 +16,8 @@
  * it awaits the sibling first, and later runs overtake it.
  *
  * A key that is enforced is inserted with a check that does not wait; if it may
- * be a duplicate, backlog.c sees to it later.  Of equal keys only the first
- * row's is inserted.
+ * be a duplicate, backlog_recheck.c sees to it later.  Of equal keys only the
+ * first row's is inserted.
  *
  * Tests: src/test/aio/sql, src/test/aio/t.
  *
@@ -30,6 +30,7 @@
 #include "access/nbtree.h"
 #include "aio/btree_leaf.h"
 #include "backlog.h"
+#include "built_in_ams.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/memdebug.h"
@@ -40,7 +41,7 @@
 
 typedef struct BtreeDrain
 {
-	AioIndexBacklog *backlog;
+	AioIndexBatch *batch;
 	Relation	index;
 	Relation	heap;
 	AioEntry   *entries;
@@ -69,8 +70,11 @@ make_key(BtreeDrain *drain, uint32 entry)
 {
 	BTScanInsert key = _bt_mkscankey(drain->index, drain->entries[entry].tuple);
 
+	Assert(entry < drain->batch->nentries);
+	Assert(key->heapkeyspace);
+
 	/* a unique check begins at the first tuple with this key */
-	if (drain->backlog->unique && !key->anynullkeys)
+	if (drain->batch->unique && !key->anynullkeys)
 		key->scantid = NULL;
 	return key;
 }
@@ -82,6 +86,7 @@ find_child(BtreeDrain *drain, BTScanInsert key, Page page, OffsetNumber from)
 	OffsetNumber low = from;
 	OffsetNumber high = PageGetMaxOffsetNumber(page) + 1;
 
+	Assert(low < high);
 	/* the first one is less than any key */
 	while (high - low > 1)
 	{
@@ -181,6 +186,7 @@ find_end(BtreeDrain *drain, uint32 entry, OffsetNumber item)
 		else
 			low = mid;
 	}
+	Assert(high > entry && high <= drain->nentries);
 	return high;
 }
 
@@ -245,6 +251,10 @@ insert_entries(BtreeDrain *drain, Buffer buffer, uint32 first, uint32 end)
 {
 	AioBtreeLeaf leaf;
 
+	Assert(first <= end && end <= drain->batch->nentries);
+	/* no other code relies on the order of its entries meanwhile */
+	Assert(aio_btree_leaf == NULL);
+
 	leaf.index = drain->index;
 	leaf.buffer = buffer;
 
@@ -254,13 +264,13 @@ insert_entries(BtreeDrain *drain, Buffer buffer, uint32 first, uint32 end)
 		for (uint32 i = first; i < end; i++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (!drain->backlog->unique)
+			if (!drain->batch->unique)
 				_bt_doinsert(drain->index, drain->entries[i].tuple,
 							 UNIQUE_CHECK_NO, false, drain->heap);
 			else if (AioGetEntryRow(drain->entries[i].tuple)->duplicate ||
 					 !_bt_doinsert(drain->index, drain->entries[i].tuple,
 								   UNIQUE_CHECK_PARTIAL, false, drain->heap))
-				AioBacklogConflict(drain->backlog, drain->entries[i].tuple);
+				AioBacklogConflict(drain->batch, drain->entries[i].tuple);
 		}
 	}
 	PG_FINALLY();
@@ -316,20 +326,20 @@ sibling_wanted(BtreeDrain *drain, Buffer buffer, const AioLeafRun *run)
  * reads then block.
  */
 void
-AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries, AioScope *scope)
+AioDrainBtree(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 {
 	BtreeDrain *drain = palloc0(sizeof(BtreeDrain));
 	Buffer		buffer;
 	AioTaskOptions options = {0};
 	BtreeRun	task;
 
-	drain->backlog = backlog;
-	drain->index = backlog->index;
-	drain->heap = backlog->heap;
+	drain->batch = batch;
+	drain->index = batch->index;
+	drain->heap = batch->heap;
 	drain->entries = entries;
-	drain->nentries = backlog->nentries;
+	drain->nentries = batch->nentries;
 	drain->page = palloc_aligned(BLCKSZ, MAXIMUM_ALIGNOF, 0);
-	drain->stream = AioLeafStreamBegin(backlog->index, plan_runs, drain);
+	drain->stream = AioLeafStreamBegin(batch, plan_runs, drain);
 
 	options.subject = drain->index;
 	task.drain = drain;
@@ -349,7 +359,8 @@ AioDrainBtree(AioIndexBacklog *backlog, AioEntry *entries, AioScope *scope)
 			insert_entries(drain, buffer, task.run.first, task.run.end);
 	}
 	AioLeafStreamEnd(drain->stream);
+	Assert(drain->planned == drain->nentries);
 
 	/* what is in a tree of one page is in memory */
-	insert_entries(drain, InvalidBuffer, drain->planned, backlog->nentries);
+	insert_entries(drain, InvalidBuffer, drain->planned, batch->nentries);
 }

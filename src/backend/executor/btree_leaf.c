@@ -30,6 +30,7 @@
 
 #include "access/nbtree.h"
 #include "aio/btree_leaf.h"
+#include "aio/future.h"
 #include "aio/stats.h"
 #include "storage/bufmgr.h"
 
@@ -68,6 +69,10 @@ bool
 AioBtreeTryLeaf(BTInsertState insertstate)
 {
 	AioBtreeLeaf *leaf = aio_btree_leaf;
+
+	Assert(!BufferIsValid(insertstate->buf));
+	/* a sibling would use this leaf for another index (INVARIANT-31) */
+	Assert(AioMaySuspend() != AIO_SUSPEND_OK);
 
 	if (!BufferIsValid(leaf->buffer))
 		return false;

@@ -27,7 +27,7 @@
 #include "access/nbtree.h"
 #include "aio/future.h"
 #include "aio/read.h"
-#include "index_task.h"
+#include "built_in_ams.h"
 #include "storage/bufmgr.h"
 #include "utils/memdebug.h"
 #include "utils/rel.h"
@@ -35,23 +35,24 @@
 /* bytes below which free space is compared with the tuple at hand */
 #define NEARLY_FULL_BYTES	1024
 
-/* The space on a page that the task's index tuple needs. */
+/* The space on a page that the entry's index tuple needs. */
 static Size
-tuple_bytes(AioIndexTask *task)
+tuple_bytes(AioIndexEntry *entry)
 {
-	if (task->tuple_bytes == 0)
+	if (entry->tuple_bytes == 0)
 	{
 		bool		has_nulls = false;
 
-		for (int i = 0; i < task->natts; i++)
-			has_nulls |= task->isnull[i];
-		task->tuple_bytes =
+		Assert(entry->natts == RelationGetDescr(entry->index)->natts);
+		for (int i = 0; i < entry->natts; i++)
+			has_nulls |= entry->isnull[i];
+		entry->tuple_bytes =
 			MAXALIGN(IndexInfoFindDataOffset(has_nulls ? INDEX_NULL_MASK : 0) +
-					 heap_compute_data_size(RelationGetDescr(task->index),
-											task->values, task->isnull)) +
+					 heap_compute_data_size(RelationGetDescr(entry->index),
+											entry->values, entry->isnull)) +
 			sizeof(ItemIdData);
 	}
-	return task->tuple_bytes;
+	return entry->tuple_bytes;
 }
 
 /*
@@ -68,7 +69,7 @@ nearly_full(Page page)
 
 /* Is this a leaf that has no room for the tuple and has a right sibling? */
 static bool
-will_split(Page page, AioIndexTask *task)
+will_split(Page page, AioIndexEntry *entry)
 {
 	BTPageOpaque opaque;
 
@@ -77,7 +78,7 @@ will_split(Page page, AioIndexTask *task)
 	opaque = BTPageGetOpaque(page);
 	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) || P_RIGHTMOST(opaque))
 		return false;
-	return PageGetFreeSpace(page) < tuple_bytes(task);
+	return PageGetFreeSpace(page) < tuple_bytes(entry);
 }
 
 /*
@@ -85,25 +86,27 @@ will_split(Page page, AioIndexTask *task)
  * first look is without a lock, hence only a hint.
  */
 static pg_noinline void
-watch_closely(Relation rel, Buffer buffer, AioIndexTask *task)
+watch_closely(Relation rel, Buffer buffer, AioIndexEntry *entry)
 {
 	Page		page = BufferGetPage(buffer);
 	BlockNumber sibling = P_NONE;
 
-	if (!will_split(page, task) || AioMaySuspend() != AIO_SUSPEND_OK)
+	if (!will_split(page, entry) || AioMaySuspend() != AIO_SUSPEND_OK)
 		return;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	if (will_split(page, task))
+	if (will_split(page, entry))
 		sibling = BTPageGetOpaque(page)->btpo_next;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
+	/* the lock has been given back */
+	Assert(AioMaySuspend() == AIO_SUSPEND_OK);
 	if (sibling != P_NONE)
 		ReleaseBuffer(ReadBuffer(rel, sibling));
 }
 
 /*
- * AioTaskHook of btree tasks, for an AioPageEvent.
+ * AioIndexAmOps.page_arrived: look whether this is a leaf that will be split.
  */
 void
 AioBtreeWatchPage(void *event, void *arg)
@@ -111,6 +114,7 @@ AioBtreeWatchPage(void *event, void *arg)
 	const AioPageEvent *arrived = event;
 	Page		page = BufferGetPage(arrived->buffer);
 
+	Assert(arrived->rel == ((AioIndexEntry *) arg)->index);
 	/* nbtree tells valgrind that nobody looks at a page without a lock */
 	VALGRIND_MAKE_MEM_DEFINED(page, BLCKSZ);
 	if (unlikely(nearly_full(page)))
@@ -119,24 +123,24 @@ AioBtreeWatchPage(void *event, void *arg)
 }
 
 /*
- * Descend to the leaf on which the task's key belongs, so that the pages on
- * the way are in memory.  Holds nothing on return.
+ * AioIndexAmOps.look_ahead: descend to the leaf on which the entry belongs, so
+ * that the pages on the way are in memory.  Holds nothing on return.
  */
 void
-AioBtreeReadAhead(AioIndexTask *task)
+AioBtreeReadAhead(AioIndexEntry *entry)
 {
 	IndexTuple	itup;
 	BTScanInsert key;
 	Buffer		buffer;
 
-	itup = index_form_tuple(RelationGetDescr(task->index),
-							task->values, task->isnull);
-	key = _bt_mkscankey(task->index, itup);
+	itup = index_form_tuple(RelationGetDescr(entry->index),
+							entry->values, entry->isnull);
+	key = _bt_mkscankey(entry->index, itup);
 	/* a unique check begins at the first tuple with this key */
 	key->scantid = NULL;
-	_bt_freestack(_bt_search(task->index, task->heap, key, &buffer, BT_READ));
+	_bt_freestack(_bt_search(entry->index, entry->heap, key, &buffer, BT_READ));
 	if (BufferIsValid(buffer))
-		_bt_relbuf(task->index, buffer);
+		_bt_relbuf(entry->index, buffer);
 	pfree(key);
 	pfree(itup);
 }

@@ -4,16 +4,15 @@
  *	  Bring the entries of a backlog into the order of their index.
  *
  * A btree's order is that of its columns, by upstream's sort support with
- * abbreviated keys where the type has them, and then of the heap; a hash
- * index's is that of its buckets.  Upstream's tuplesort would need a second
- * copy of each tuple; here the tuples stay where they are, since the budget
- * for them is tight, and can be looked at in any order, which is needed to
- * look ahead.
+ * abbreviated keys where the type has them, and then of the heap.  Upstream's
+ * tuplesort would need a second copy of each tuple; here the tuples stay where
+ * they are, since the budget for them is tight, and can be looked at in any
+ * order, which is needed to look ahead.
  *
  * GiST and SP-GiST have no order.  Where upstream can build the index from
  * sorted input, that order is taken; otherwise that of the type, if it has one.
  *
- * Tests: src/test/aio/sql.
+ * Tests: src/test/aio/sql, src/test/aio/index_am.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -22,14 +21,11 @@
 #include "postgres.h"
 
 #include "access/gist.h"
-#include "access/hash.h"
-#include "access/relation.h"
-#include "backlog.h"
+#include "built_in_ams.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_collation.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -64,6 +60,7 @@ prepare_order(EntryOrder *order, Relation index, bool unique, bool abbreviate)
 	order->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	order->unique = unique;
 	order->nulls_equal = index->rd_index->indnullsnotdistinct;
+	Assert(order->nkeys > 0 && order->nkeys <= INDEX_MAX_KEYS);
 	for (int i = 0; i < order->nkeys; i++)
 	{
 		SortSupport key = &order->keys[i];
@@ -79,53 +76,34 @@ prepare_order(EntryOrder *order, Relation index, bool unique, bool abbreviate)
 	order->abbreviated = order->keys[0].abbrev_converter != NULL;
 }
 
-/*
- * Likewise for GiST and SP-GiST.  Returns false if there is no order that
- * helps, or none with abbreviated keys: to sort by others, ranges for example,
- * takes longer than it saves.
- */
-static bool
-prepare_neighbours(EntryOrder *order, AioIndexBacklog *backlog)
+/* Begin with an order of the first column of what a batch consists of. */
+static SortSupport
+begin_neighbours(EntryOrder *order, const AioIndexBatch *batch)
 {
-	Relation	index = backlog->index;
 	SortSupport key = &order->keys[0];
-	Oid			opfamily = index->rd_opfamily[0];
-	Oid			opcintype = index->rd_opcintype[0];
-	Oid			sortsupport;
-	Oid			compress;
 
 	memset(order, 0, sizeof(EntryOrder));
-	order->desc = backlog->desc;
+	order->desc = batch->desc;
 	key->ssup_cxt = CurrentMemoryContext;
 	key->ssup_attno = 1;
 	key->abbreviate = true;
+	return key;
+}
 
-	if (index->rd_rel->relam != GIST_AM_OID)
-	{
-		Oid			type = getBaseType(TupleDescAttr(backlog->desc, 0)->atttypid);
-		Oid			less_than = lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr;
-		Oid			opclass;
+/*
+ * The order in which upstream builds a GiST index of this operator class.
+ * Returns false if there is none, or none with abbreviated keys: to sort by
+ * others, ranges for example, takes longer than it saves.
+ */
+static bool
+prepare_opclass(EntryOrder *order, Oid opfamily, Oid opcintype)
+{
+	SortSupport key = &order->keys[0];
+	Oid			sortsupport = get_opfamily_proc(opfamily, opcintype, opcintype,
+												GIST_SORTSUPPORT_PROC);
+	Oid			compress = get_opfamily_proc(opfamily, opcintype, opcintype,
+											 GIST_COMPRESS_PROC);
 
-		if (OidIsValid(less_than))
-		{
-			/* a radix tree goes by bytes */
-			if (OidIsValid(index->rd_indcollation[0]))
-				key->ssup_collation = C_COLLATION_OID;
-			PrepareSortSupportFromOrderingOp(less_than, key);
-			order->abbreviated = key->abbrev_converter != NULL;
-			return order->abbreviated;
-		}
-		opclass = GetDefaultOpClass(type, GIST_AM_OID);
-		if (!OidIsValid(opclass))
-			return false;
-		opfamily = get_opclass_family(opclass);
-		opcintype = get_opclass_input_type(opclass);
-	}
-
-	sortsupport = get_opfamily_proc(opfamily, opcintype, opcintype,
-									GIST_SORTSUPPORT_PROC);
-	compress = get_opfamily_proc(opfamily, opcintype, opcintype,
-								 GIST_COMPRESS_PROC);
 	if (!OidIsValid(sortsupport) || sortsupport >= FirstGenbkiObjectId)
 		return false;
 	OidFunctionCall1(sortsupport, PointerGetDatum(key));
@@ -136,11 +114,45 @@ prepare_neighbours(EntryOrder *order, AioIndexBacklog *backlog)
 	return order->abbreviated;
 }
 
+/* That of a GiST index.  Likewise. */
+static bool
+prepare_gist(EntryOrder *order, const AioIndexBatch *batch)
+{
+	begin_neighbours(order, batch);
+	return prepare_opclass(order, batch->index->rd_opfamily[0],
+						   batch->index->rd_opcintype[0]);
+}
+
+/* That of the type of the first column, or of its points.  Likewise. */
+static bool
+prepare_type(EntryOrder *order, const AioIndexBatch *batch)
+{
+	SortSupport key = begin_neighbours(order, batch);
+	Oid			type = getBaseType(TupleDescAttr(batch->desc, 0)->atttypid);
+	Oid			less_than = lookup_type_cache(type, TYPECACHE_LT_OPR)->lt_opr;
+	Oid			opclass;
+
+	if (OidIsValid(less_than))
+	{
+		/* a radix tree goes by bytes */
+		if (OidIsValid(batch->index->rd_indcollation[0]))
+			key->ssup_collation = C_COLLATION_OID;
+		PrepareSortSupportFromOrderingOp(less_than, key);
+		order->abbreviated = key->abbrev_converter != NULL;
+		return order->abbreviated;
+	}
+	opclass = GetDefaultOpClass(type, GIST_AM_OID);
+	return OidIsValid(opclass) &&
+		prepare_opclass(order, get_opclass_family(opclass),
+						get_opclass_input_type(opclass));
+}
+
 static Datum
 compress_key(Datum value, EntryOrder *order)
 {
 	GISTENTRY	entry;
 
+	Assert(order->compresses && OidIsValid(order->compress.fn_oid));
 	gistentryinit(entry, value, NULL, NULL, 0, true);
 	return ((GISTENTRY *)
 			DatumGetPointer(FunctionCall1(&order->compress, PointerGetDatum(&entry))))->key;
@@ -154,6 +166,7 @@ static int
 compare_columns(const AioEntry *a, const AioEntry *b, EntryOrder *order,
 				bool *enforced)
 {
+	Assert(!order->abbreviated || order->keys[0].abbrev_full_comparator != NULL);
 	*enforced = order->unique &&
 		(order->nulls_equal || !first_is_null(a->tuple));
 	for (int i = order->abbreviated ? 0 : 1; i < order->nkeys; i++)
@@ -214,16 +227,6 @@ compare_unsigned(const AioEntry *a, const AioEntry *b, EntryOrder *order)
 	return compare_rest(a, b, order);
 }
 
-static inline int
-compare_buckets(const AioEntry *a, const AioEntry *b)
-{
-	if (a->key < b->key)
-		return -1;
-	if (a->key > b->key)
-		return 1;
-	return ItemPointerCompare(&a->tuple->t_tid, &b->tuple->t_tid);
-}
-
 #define ST_SORT sort_ordered
 #define ST_ELEMENT_TYPE AioEntry
 #define ST_COMPARE(a, b, order) compare_ordered(a, b, order)
@@ -242,37 +245,6 @@ compare_buckets(const AioEntry *a, const AioEntry *b)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-#define ST_SORT sort_buckets
-#define ST_ELEMENT_TYPE AioEntry
-#define ST_COMPARE(a, b) compare_buckets(a, b)
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/* An array of the backlog's entries in input order, without their keys. */
-static AioEntry *
-list_entries(AioIndexBacklog *backlog)
-{
-	AioEntry   *entries = MemoryContextAllocHuge(CurrentMemoryContext,
-												 sizeof(AioEntry) * Max(backlog->nentries, 1));
-	uint32		n = 0;
-
-	for (AioEntryChunk *chunk = backlog->first; chunk != NULL; chunk = chunk->next)
-	{
-		for (Size at = 0; at < chunk->used;)
-		{
-			IndexTuple	tuple = (IndexTuple) ((char *) chunk->tuples + at);
-
-			entries[n++].tuple = tuple;
-			at += MAXALIGN(IndexTupleSize(tuple)) +
-				(backlog->unique ? sizeof(AioEntryRow) : 0);
-		}
-	}
-	Assert(n == backlog->nentries);
-	return entries;
-}
-
 /* Set the keys of entries that have an order.  Returns whether none is null. */
 static bool
 set_keys(AioEntry *entries, uint32 n, EntryOrder *order)
@@ -284,6 +256,7 @@ set_keys(AioEntry *entries, uint32 n, EntryOrder *order)
 	MemoryContext scratch = order->compresses ?
 		AllocSetContextCreate(old, "index backlog sort", ALLOCSET_SMALL_SIZES) : NULL;
 
+	Assert(order->abbreviated == (first->abbrev_converter != NULL));
 	for (uint32 i = 0; i < n; i++)
 	{
 		bool		isnull;
@@ -319,31 +292,6 @@ set_keys(AioEntry *entries, uint32 n, EntryOrder *order)
 }
 
 /*
- * Set the keys of hash entries, whose tuples are hash values, to buckets.
- *
- * Returns false if the entries had better stay as they are: an index that will
- * have far more buckets than now splits them one after the other, and those
- * filled before their turn would become long chains of pages.
- */
-static bool
-set_buckets(AioEntry *entries, uint32 n, Relation index)
-{
-	Buffer		metabuf = InvalidBuffer;
-	HashMetaPage metap = _hash_getcachedmetap(index, &metabuf, true);
-	bool		grows = n > metap->hashm_ntuples / 2;
-
-	for (uint32 i = 0; i < n; i++)
-		entries[i].key =
-			_hash_hashkey2bucket(_hash_get_indextuple_hashkey(entries[i].tuple),
-								 metap->hashm_maxbucket,
-								 metap->hashm_highmask,
-								 metap->hashm_lowmask);
-	if (BufferIsValid(metabuf))
-		_hash_dropbuf(index, metabuf);
-	return !grows;
-}
-
-/*
  * Mark sorted entries whose keys are those of earlier rows.
  */
 static void
@@ -358,86 +306,104 @@ mark_duplicates(AioEntry *entries, uint32 n, EntryOrder *order)
 								&order->keys[0]) == 0 &&
 			compare_columns(&entries[i - 1], &entries[i], order, &enforced) == 0 &&
 			enforced)
+		{
+			Assert(AioGetEntryRow(entries[i - 1].tuple)->number <
+				   AioGetEntryRow(entries[i].tuple)->number);
 			AioGetEntryRow(entries[i].tuple)->duplicate = true;
+		}
 	}
 }
 
-/*
- * The backlog's entries in the order in which to insert them, as an array in
- * the current memory context.  Tuples stay in the backlog.
- */
+/* AioIndexAmOps.sort, for btrees. */
 AioEntry *
-AioSortEntries(AioIndexBacklog *backlog)
+AioSortBtree(AioIndexBatch *batch)
 {
-	AioEntry   *entries = list_entries(backlog);
-	uint32		n = backlog->nentries;
+	AioEntry   *entries = AioListEntries(batch);
+	uint32		n = batch->nentries;
+	EntryOrder	order;
+	bool		no_nulls;
 
-	if (backlog->mode == AIO_INDEX_HASH)
-	{
-		if (set_buckets(entries, n, backlog->index))
-			sort_buckets(entries, n);
-	}
-	else if (backlog->mode != AIO_INDEX_BTREE)
-	{
-		EntryOrder	order;
-
-		if (prepare_neighbours(&order, backlog))
-		{
-			set_keys(entries, n, &order);
-			sort_ordered(entries, n, &order);
-		}
-	}
+	prepare_order(&order, batch->index, batch->unique, true);
+	no_nulls = set_keys(entries, n, &order);
+	if (no_nulls && !order.keys[0].ssup_reverse &&
+		order.keys[0].comparator == ssup_datum_unsigned_cmp)
+		sort_unsigned(entries, n, &order);
 	else
-	{
-		EntryOrder	order;
-		bool		no_nulls;
-
-		prepare_order(&order, backlog->index, backlog->unique, true);
-		no_nulls = set_keys(entries, n, &order);
-		if (no_nulls && !order.keys[0].ssup_reverse &&
-			order.keys[0].comparator == ssup_datum_unsigned_cmp)
-			sort_unsigned(entries, n, &order);
-		else
-			sort_ordered(entries, n, &order);
-		if (backlog->unique)
-			mark_duplicates(entries, n, &order);
-	}
+		sort_ordered(entries, n, &order);
+	if (batch->unique)
+		mark_duplicates(entries, n, &order);
 	return entries;
 }
 
 /*
- * Do the entries of a btree come in its order, by and large, such that nothing
- * is gained by sorting them?
+ * AioIndexAmOps.in_order: do the entries of a btree come in its order, by and
+ * large, such that nothing is gained by sorting them?
  */
 bool
-AioEntriesInOrder(AioIndexBacklog *backlog)
+AioBtreeInOrder(AioIndexBatch *batch)
 {
-	AioEntry   *entries;
+	AioEntry   *entries = AioListEntries(batch);
 	EntryOrder	order;
 	uint32		ascending = 0;
 
-	if (backlog->mode != AIO_INDEX_BTREE)
-		return false;
-
-	entries = list_entries(backlog);
-	prepare_order(&order, backlog->index, backlog->unique, false);
-	set_keys(entries, backlog->nentries, &order);
-	for (uint32 i = 1; i < backlog->nentries; i++)
+	prepare_order(&order, batch->index, batch->unique, false);
+	set_keys(entries, batch->nentries, &order);
+	for (uint32 i = 1; i < batch->nentries; i++)
 	{
 		if (compare_ordered(&entries[i - 1], &entries[i], &order) < 0)
 			ascending++;
 	}
+	Assert(ascending < batch->nentries);
 	pfree(entries);
-	return ascending >= backlog->nentries - backlog->nentries / 10;
+	return ascending >= batch->nentries - batch->nentries / 10;
 }
 
-/*
- * Is there an order in which to insert the entries of a GiST or SP-GiST index?
- */
+/* The entries of a batch by an order that has been prepared. */
+static AioEntry *
+sort_neighbours(AioIndexBatch *batch, EntryOrder *order)
+{
+	AioEntry   *entries = AioListEntries(batch);
+
+	Assert(!batch->unique);
+	set_keys(entries, batch->nentries, order);
+	sort_ordered(entries, batch->nentries, order);
+	return entries;
+}
+
+/* AioIndexAmOps.may_collect: can upstream build the index from sorted input? */
 bool
-AioEntriesHaveOrder(AioIndexBacklog *backlog)
+AioGistHasOrder(const AioIndexBatch *batch)
 {
 	EntryOrder	order;
 
-	return prepare_neighbours(&order, backlog);
+	return prepare_gist(&order, batch);
+}
+
+/* AioIndexAmOps.sort, likewise. */
+AioEntry *
+AioSortGist(AioIndexBatch *batch)
+{
+	EntryOrder	order;
+
+	return prepare_gist(&order, batch) ? sort_neighbours(batch, &order) :
+		AioListEntries(batch);
+}
+
+/* AioIndexAmOps.may_collect: has the type of the first column an order? */
+bool
+AioTypeHasOrder(const AioIndexBatch *batch)
+{
+	EntryOrder	order;
+
+	return prepare_type(&order, batch);
+}
+
+/* AioIndexAmOps.sort, likewise. */
+AioEntry *
+AioSortByType(AioIndexBatch *batch)
+{
+	EntryOrder	order;
+
+	return prepare_type(&order, batch) ? sort_neighbours(batch, &order) :
+		AioListEntries(batch);
 }

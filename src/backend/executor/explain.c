@@ -72,7 +72,10 @@ static void
 show_index(const AioIndexBacklog *backlog, ExplainState *es)
 {
 	const AioBacklogCounts *counts = &backlog->counts;
-	const char *index = RelationGetRelationName(backlog->index);
+	const char *index = RelationGetRelationName(backlog->batch.index);
+
+	Assert(counts->batches <= counts->entries);
+	Assert(backlog->batch.in_flight_max == 0 || counts->batches > 0);
 
 	/* no batch is empty */
 	Assert(counts->batches <= counts->entries);
@@ -84,7 +87,7 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 						 " leaves=%" PRIu64 " suspended=%" PRIu64 " max in flight=%d\n",
 						 quote_identifier(index), counts->entries, counts->batches,
 						 counts->leaf_visits, counts->suspended,
-						 counts->in_flight_max);
+						 backlog->batch.in_flight_max);
 		return;
 	}
 	ExplainOpenGroup("Gathered Index", NULL, true, es);
@@ -93,7 +96,7 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Leaf Visits", NULL, counts->leaf_visits, es);
 	ExplainPropertyUInteger("Tasks Suspended", NULL, counts->suspended, es);
-	ExplainPropertyInteger("Max Reads In Flight", NULL, counts->in_flight_max, es);
+	ExplainPropertyInteger("Max Reads In Flight", NULL, backlog->batch.in_flight_max, es);
 	ExplainCloseGroup("Gathered Index", NULL, true, es);
 }
 
@@ -177,6 +180,7 @@ show_node(PlanState *planstate, List *ancestors, const char *relationship,
 	for (AioTableBacklog *table = AioGetTableBacklogs(planstate->state);
 		 table != NULL; table = table->next)
 	{
+		Assert(table->statement->estate == planstate->state);
 		for (int i = 0; i < table->nindexes; i++)
 		{
 			if (table->indexes[i].counts.entries > 0)

@@ -26,7 +26,7 @@
 
 #include "access/gin_private.h"
 #include "aio/stats.h"
-#include "backlog.h"
+#include "built_in_ams.h"
 #include "lib/binaryheap.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -69,7 +69,6 @@ typedef struct AioGinBacklog
 	GinState	ginstate;
 	List	   *runs;			/* GinRun, the current one is the last */
 	GinRun	   *current;
-	Size		bytes;			/* of all */
 	int32		natts;
 } AioGinBacklog;
 
@@ -125,16 +124,14 @@ keys_fit(GinState *ginstate, OffsetNumber attnum, const Datum *keys,
 }
 
 /*
- * Gather the keys of a row.  Makes *gin, in memory of the given context, if it
- * is NULL.  Returns whether they have been gathered, and adds the memory that
- * they take to *bytes.
+ * AioIndexAmOps.collect: gather the keys of a row, in batch->own, unless one of
+ * them is too large.
  */
 bool
-AioGatherGin(AioGinBacklog **gin, MemoryContext context, Relation index,
-			 const Datum *values, const bool *isnull, ItemPointer tid,
-			 Size *bytes)
+AioGatherGin(AioIndexBatch *batch, const AioIndexRow *row,
+			 const Datum *values, const bool *isnull)
 {
-	AioGinBacklog *g = *gin;
+	AioGinBacklog *g = batch->own;
 	Datum	   *keys[INDEX_MAX_KEYS];
 	GinNullCategory *categories[INDEX_MAX_KEYS];
 	int32		nkeys[INDEX_MAX_KEYS];
@@ -142,7 +139,8 @@ AioGatherGin(AioGinBacklog **gin, MemoryContext context, Relation index,
 	bool		fit = true;
 
 	if (g == NULL)
-		g = *gin = make_backlog(index, context);
+		g = batch->own = make_backlog(batch->index, batch->context);
+	Assert(g->natts <= INDEX_MAX_KEYS);
 
 	old = MemoryContextSwitchTo(g->row_context);
 	for (int i = 0; i < g->natts && fit; i++)
@@ -162,10 +160,10 @@ AioGatherGin(AioGinBacklog **gin, MemoryContext context, Relation index,
 		accum = &g->current->accum;
 		before = accum->allocatedMemory;
 		for (int i = 0; i < g->natts; i++)
-			ginInsertBAEntries(accum, tid, i + 1, keys[i], categories[i],
+			ginInsertBAEntries(accum, unconstify(ItemPointerData *, &row->tid), i + 1, keys[i], categories[i],
 							   nkeys[i]);
-		g->bytes += accum->allocatedMemory - before;
-		*bytes += accum->allocatedMemory - before;
+		Assert(accum->allocatedMemory >= before);
+		AioBatchAddOwn(batch, accum->allocatedMemory - before);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(g->row_context);
@@ -250,6 +248,7 @@ merge_items(GinKey *key, const GinKey *parts, int nparts, uint64 nitems)
 			   sizeof(ItemPointerData) * parts[i].nitems);
 		key->nitems += parts[i].nitems;
 	}
+	Assert(key->nitems == nitems);
 	if (!in_order)
 		qsort(key->items, nitems, sizeof(ItemPointerData), compare_items);
 }
@@ -279,19 +278,18 @@ start_insert(const GinKey *key, AioScope *scope, const AioTaskOptions *options)
 		insert_key(&copy);
 }
 
-/*
- * Insert what has been gathered.  Keys are tasks of the scope, which the caller
- * awaits; scope may be NULL, and all reads then block.  The memory is given
- * back by AioFreeGin().
- */
+/* AioIndexAmOps.drain: keys are tasks of the scope, if there is one. */
 void
-AioDrainGin(AioGinBacklog *gin, Relation index, AioScope *scope)
+AioDrainGin(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 {
+	AioGinBacklog *gin = batch->own;
 	AioTaskOptions options = {0};
 	binaryheap *heap = binaryheap_allocate(list_length(gin->runs), compare_runs, NULL);
 	GinKey	   *parts = palloc(sizeof(GinKey) * list_length(gin->runs));
 
-	options.subject = index;
+	Assert(entries == NULL);
+	Assert(gin->current == llast(gin->runs));
+	options.subject = batch->index;
 	foreach_ptr(GinRun, run, gin->runs)
 	{
 		ginBeginBAScan(&run->accum);
@@ -309,6 +307,7 @@ AioDrainGin(AioGinBacklog *gin, Relation index, AioScope *scope)
 		CHECK_FOR_INTERRUPTS();
 		do
 		{
+			Assert(nparts < list_length(gin->runs));
 			parts[nparts++] = ((GinRun *) DatumGetPointer(binaryheap_first(heap)))->next;
 			advance_first(heap);
 		} while (!binaryheap_empty(heap) &&
@@ -330,12 +329,12 @@ AioDrainGin(AioGinBacklog *gin, Relation index, AioScope *scope)
 	}
 }
 
-/* Forget what has been gathered.  Returns how much memory it took. */
-Size
-AioFreeGin(AioGinBacklog *gin)
+/* AioIndexAmOps.forget */
+void
+AioFreeGin(AioIndexBatch *batch)
 {
-	Size		bytes = gin->bytes;
+	AioGinBacklog *gin = batch->own;
 
 	MemoryContextDelete(gin->context);
-	return bytes;
+	batch->own = NULL;
 }

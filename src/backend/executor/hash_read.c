@@ -20,16 +20,17 @@
 #include "postgres.h"
 
 #include "access/hash.h"
-#include "index_task.h"
+#include "built_in_ams.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
 /*
- * Read the primary page of the bucket that the task's key belongs to.  If the
- * bucket is split meanwhile, the wrong page has been read, and no harm done.
+ * AioIndexAmOps.look_ahead: read the primary page of the bucket that the key
+ * belongs to.  If the bucket is split meanwhile, the wrong page has been read,
+ * and no harm done.
  */
 void
-AioHashReadAhead(AioIndexTask *task)
+AioHashReadAhead(AioIndexEntry *entry)
 {
 	HashMetaPage metap;
 	Buffer		metabuf = InvalidBuffer;
@@ -37,22 +38,24 @@ AioHashReadAhead(AioIndexTask *task)
 	uint32		hashkey;
 	BlockNumber blkno;
 
+	Assert(entry->natts == 1);
 	/* hash indexes do not contain nulls */
-	if (task->isnull[0])
+	if (entry->isnull[0])
 		return;
 
 	/* may fetch a toasted value, and so process invalidations */
-	hashkey = _hash_datum2hashkey(task->index, task->values[0]);
+	hashkey = _hash_datum2hashkey(entry->index, entry->values[0]);
 
 	/* metap points into the relation cache: neither while it is in use */
-	metap = _hash_getcachedmetap(task->index, &metabuf, false);
+	metap = _hash_getcachedmetap(entry->index, &metabuf, false);
 	bucket = _hash_hashkey2bucket(hashkey,
 								  metap->hashm_maxbucket,
 								  metap->hashm_highmask,
 								  metap->hashm_lowmask);
+	Assert(bucket <= metap->hashm_maxbucket);
 	blkno = BUCKET_TO_BLKNO(metap, bucket);
 	if (BufferIsValid(metabuf))
-		_hash_dropbuf(task->index, metabuf);
+		_hash_dropbuf(entry->index, metabuf);
 
-	ReleaseBuffer(ReadBuffer(task->index, blkno));
+	ReleaseBuffer(ReadBuffer(entry->index, blkno));
 }

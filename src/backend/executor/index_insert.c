@@ -5,9 +5,10 @@
  *
  * Upstream's ExecInsertIndexTuples() decides what goes into which index: it
  * evaluates predicates and expressions, on the backend's own stack.  A seam in
- * it hands each insert to AioIndexInsert(), which makes a task of it.  The
- * tasks of a row, or of all rows that COPY has put into the heap together,
- * share a scope.
+ * it hands each insert to AioIndexInsert(), with the position of the index and
+ * the batch: a row, or all rows that COPY has put into the heap together.  An
+ * entry either waits in the statement's backlog, or is inserted by a task, in a
+ * scope of the batch, or at once.
  *
  * What stays as it was:
  * - Immediately enforced unique keys are inserted in row order, and within a
@@ -38,6 +39,7 @@
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
+#include "index_policy.h"
 #include "index_task.h"
 #include "storage/aio.h"
 #include "utils/memutils.h"
@@ -53,14 +55,16 @@ bool		aio_await_index_inserts = true;
  */
 #define ROWS_WITHOUT_READS_MAX	1000
 
-/* rows whose index entries are inserted in one scope */
-typedef struct InsertBatch
+/*
+ * Rows whose index entries are inserted together, and what upstream's loop over
+ * the indexes of a row hands on to us with each entry.  Lives on the stack.
+ */
+struct AioInsertBatch
 {
-	AioScope   *scope;
+	AioScope   *scope;			/* whose tasks inserts may be; or NULL */
 	AioTablePolicy *policy;
 	uint64		policy_generation;
-	bool		tasks;			/* inserts may be tasks */
-	AioTableBacklog *backlog;	/* or wait here, if not NULL */
+	AioTableBacklog *backlog;	/* where entries may wait, or NULL */
 
 	/* arguments of ExecInsertIndexTuples() */
 	ResultRelInfo *rri;
@@ -77,13 +81,9 @@ typedef struct InsertBatch
 	uint64	   *cur_lineno;		/* COPY's current line, or NULL */
 	const uint64 *linenos;		/* by row */
 	int			row;			/* whose entries are being inserted */
-	int			next_index;		/* likely position of the next index */
 	bool		result;			/* of the insert that is being awaited */
-	uint64		serial_task;	/* last task of an AIO_INDEX_SERIAL index */
-} InsertBatch;
-
-StaticAssertDecl(sizeof(AioIndexTask) <= AIO_TASK_ARG_MAX,
-				 "an index insert fits into a task's argument");
+	uint64		serial_task;	/* last one of AIO_INDEX_SERIAL */
+};
 
 /*
  * May entries of this table's indexes be inserted in other ways than one after
@@ -138,6 +138,7 @@ note_reads(AioTablePolicy *policy, uint64 generation, int nrows,
 {
 	if (generation != aio_policy_generation)
 		return;
+	Assert(pgBufferUsage.shared_blks_read >= reads_before);
 	if (pgBufferUsage.shared_blks_read != reads_before)
 		policy->rows_without_reads = 0;
 	else if (policy->rows_without_reads < ROWS_WITHOUT_READS_MAX)
@@ -146,37 +147,60 @@ note_reads(AioTablePolicy *policy, uint64 generation, int nrows,
 
 /*
  * AioScopeBody: insert the index entries of the batch's rows.  Without a scope,
- * one after the other.
+ * and a backlog, one after the other, as if there were no batch.
  */
 static void
 insert_rows(AioScope *scope, void *arg)
 {
-	InsertBatch *batch = arg;
+	AioInsertBatch *batch = arg;
+	bool		at_once = scope == NULL && batch->backlog == NULL;
 
 	batch->scope = scope;
 	for (batch->row = 0; batch->row < batch->nslots; batch->row++)
 	{
 		if (batch->cur_lineno != NULL)
 			*batch->cur_lineno = batch->linenos[batch->row];
-		batch->next_index = 0;
 		batch->rechecks[batch->row] =
-			ExecInsertIndexTuples(batch->rri, batch->slots[batch->row],
-								  batch->estate, batch->update,
-								  batch->noDupErr, batch->specConflict,
-								  batch->arbiterIndexes,
-								  batch->onlySummarizing);
+			AioExecInsertIndexTuples(batch->rri, batch->slots[batch->row],
+									 batch->estate, batch->update,
+									 batch->noDupErr, batch->specConflict,
+									 batch->arbiterIndexes,
+									 batch->onlySummarizing,
+									 at_once ? NULL : batch);
 		if (batch->backlog != NULL)
 			AioBacklogConsider(batch->backlog, scope);
 	}
 }
 
 /*
- * Insert the index entries of one row, or gather them in a backlog if that is
- * not NULL.  policy may be NULL; the other arguments, result and errors are
- * those of ExecInsertIndexTuples().
+ * Insert the entries of a batch, as tasks if they could help, and note whether
+ * there was anything to read.  A batch that only collects reads nothing, and
+ * needs no scope.
+ */
+static void
+insert_batch(AioInsertBatch *batch, bool tasks)
+{
+	uint64		generation = aio_policy_generation;
+	int64		reads_before = pgBufferUsage.shared_blks_read;
+
+	Assert(batch->nslots > 0 && batch->policy != NULL);
+	batch->policy_generation = generation;
+	if (tasks && !(batch->backlog != NULL && batch->backlog->only_gathers))
+		AioScopeRun(insert_rows, batch, AioIsDataError);
+	else
+		insert_rows(NULL, batch);
+	if (batch->backlog == NULL)
+		note_reads(batch->policy, generation, batch->nslots, reads_before);
+}
+
+/*
+ * Insert the index entries of one row.  table is the backlog of its table, or
+ * NULL, and gathers says whether its entries are gathered there.  policy may be
+ * NULL; the other arguments, result and errors are those of
+ * ExecInsertIndexTuples().
  */
 static List *
-insert_row(AioTablePolicy *policy, AioTableBacklog *backlog,
+insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool gathers,
 		   ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 		   bool update, bool noDupErr, bool *specConflict,
 		   List *arbiterIndexes, bool onlySummarizing)
@@ -184,37 +208,37 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *backlog,
 	uint64		generation = aio_policy_generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
 	bool		tasks = rri->ri_NumIndices >= 2 && tasks_help(policy) &&
-		!AioBacklogInOrder(rri, estate);
+		!(table != NULL && table->in_order);
 	List	   *recheck = NIL;
-	InsertBatch batch;
+	AioInsertBatch batch;
 
-	if (backlog == NULL && !tasks)
-		recheck = ExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
-										specConflict, arbiterIndexes,
-										onlySummarizing);
-	else
+	Assert(table != NULL || !gathers);
+	if (!gathers && !tasks)
 	{
-		batch.policy = policy;
-		batch.policy_generation = generation;
-		batch.tasks = tasks;
-		batch.backlog = backlog;
-		batch.rri = rri;
-		batch.slots = &slot;
-		batch.estate = estate;
-		batch.update = update;
-		batch.noDupErr = noDupErr;
-		batch.specConflict = specConflict;
-		batch.arbiterIndexes = arbiterIndexes;
-		batch.onlySummarizing = onlySummarizing;
-		batch.nslots = 1;
-		batch.rechecks = &recheck;
-		batch.cur_lineno = NULL;
-		batch.linenos = NULL;
-		batch.serial_task = 0;
-		AioScopeRun(insert_rows, &batch, AioIsDataError);
+		recheck = AioExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
+										   specConflict, arbiterIndexes,
+										   onlySummarizing, NULL);
+		if (policy != NULL)
+			note_reads(policy, generation, 1, reads_before);
+		return recheck;
 	}
-	if (policy != NULL && backlog == NULL)
-		note_reads(policy, generation, 1, reads_before);
+
+	batch.policy = policy;
+	batch.backlog = gathers ? table : NULL;
+	batch.rri = rri;
+	batch.slots = &slot;
+	batch.estate = estate;
+	batch.update = update;
+	batch.noDupErr = noDupErr;
+	batch.specConflict = specConflict;
+	batch.arbiterIndexes = arbiterIndexes;
+	batch.onlySummarizing = onlySummarizing;
+	batch.nslots = 1;
+	batch.rechecks = &recheck;
+	batch.cur_lineno = NULL;
+	batch.linenos = NULL;
+	batch.serial_task = 0;
+	insert_batch(&batch, tasks);
 	return recheck;
 }
 
@@ -229,21 +253,23 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 {
 	/* row by row, only plain inserts in great number gather entries */
 	bool		may_gather = !update && !noDupErr &&
-		estate->es_processed >= aio_debug_rows_before_batch &&
+		estate->es_processed >= (uint64) aio_debug_rows_before_batch &&
 		estate->es_plannedstmt != NULL &&
 		estate->es_plannedstmt->commandType != CMD_UPDATE;
 	AioTablePolicy *policy = NULL;
-	AioTableBacklog *backlog = NULL;
+	AioTableBacklog *table = NULL;
+	bool		gathers = false;
 
 	if (may_gather || rri->ri_NumIndices >= 2)
 		policy = find_policy(rri);
 	if (may_gather && policy != NULL)
 	{
-		backlog = AioBacklogFor(rri, estate, estate->es_output_cid, NULL, 1);
+		table = AioGetTableBacklog(rri, estate, estate->es_output_cid, NULL);
+		gathers = table != NULL && AioBacklogTakes(table, estate->es_output_cid, 1);
 		policy = AioGetTablePolicy(rri);
 	}
-	return insert_row(policy, backlog, rri, slot, estate, update, noDupErr,
-					  specConflict, arbiterIndexes, onlySummarizing);
+	return insert_row(policy, table, gathers, rri, slot, estate, update,
+					  noDupErr, specConflict, arbiterIndexes, onlySummarizing);
 }
 
 /*
@@ -263,8 +289,9 @@ AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 		backlog = AioApplyBacklog(rri, estate->es_output_cid);
 		policy = AioGetTablePolicy(rri);
 	}
-	return insert_row(policy, backlog, rri, slot, estate, update, noDupErr,
-					  specConflict, arbiterIndexes, onlySummarizing);
+	return insert_row(policy, backlog, backlog != NULL, rri, slot, estate,
+					  update, noDupErr, specConflict, arbiterIndexes,
+					  onlySummarizing);
 }
 
 /*
@@ -285,20 +312,17 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 					CopyFromState cstate, const uint64 *linenos)
 {
 	AioTablePolicy *policy = find_policy(rri);
-	uint64		generation;
-	int64		reads_before = pgBufferUsage.shared_blks_read;
-	InsertBatch batch = {0};
+	AioTableBacklog *table;
+	AioInsertBatch batch = {0};
 
+	Assert((cstate == NULL) == (linenos == NULL));
 	if (policy == NULL)
 		return NULL;
-	batch.backlog = AioBacklogFor(rri, estate, cid, cstate, nslots);
-	policy = AioGetTablePolicy(rri);
-	generation = aio_policy_generation;
-	batch.tasks = tasks_help(policy) && !AioBacklogInOrder(rri, estate) &&
-		(nslots >= 2 || rri->ri_NumIndices >= 2);
+	table = AioGetTableBacklog(rri, estate, cid, cstate);
+	if (table != NULL && AioBacklogTakes(table, cid, nslots))
+		batch.backlog = table;
 
-	batch.policy = policy;
-	batch.policy_generation = generation;
+	batch.policy = AioGetTablePolicy(rri);
 	batch.rri = rri;
 	batch.slots = slots;
 	batch.estate = estate;
@@ -307,91 +331,32 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 											sizeof(List *) * nslots);
 	batch.cur_lineno = cstate ? &cstate->cur_lineno : NULL;
 	batch.linenos = linenos;
-	if (batch.backlog != NULL || batch.tasks)
-		AioScopeRun(insert_rows, &batch, AioIsDataError);
-	else
-		insert_rows(NULL, &batch);
-	/* rows that only gather read nothing yet */
-	if (batch.backlog == NULL)
-		note_reads(policy, generation, nslots, reads_before);
+	insert_batch(&batch,
+				 (nslots >= 2 || rri->ri_NumIndices >= 2) &&
+				 tasks_help(batch.policy) &&
+				 !(table != NULL && table->in_order));
 	return batch.rechecks;
 }
 
-/* Error context callback of a task: let COPY report this row's line. */
-static void
-set_lineno(void *arg)
-{
-	AioIndexTask *task = arg;
-
-	*task->cur_lineno = task->lineno;
-}
-
 /*
- * AioTaskBody: insert one index entry.
+ * Upstream's function of this name: what calls it has no batch.
  */
-static void
-insert_entry(void *arg)
+List *
+ExecInsertIndexTuples(ResultRelInfo *resultRelInfo, TupleTableSlot *slot,
+					  EState *estate, bool update, bool noDupErr,
+					  bool *specConflict, List *arbiterIndexes,
+					  bool onlySummarizing)
 {
-	AioIndexTask *task = arg;
-	ErrorContextCallback callback;
-	bool		result;
-
-	if (task->cur_lineno != NULL)
-	{
-		callback.callback = set_lineno;
-		callback.arg = task;
-		callback.previous = error_context_stack;
-		error_context_stack = &callback;
-	}
-
-	if (task->ordered && !AioTaskHasTurn())
-	{
-		if (task->mode == AIO_INDEX_BTREE)
-			AioBtreeReadAhead(task);
-		AioAwaitTurn();
-	}
-	if (task->mode == AIO_INDEX_HASH)
-	{
-		AioHashReadAhead(task);
-		AioTaskForbidSuspend();
-	}
-
-	result = index_insert(task->index, task->values, task->isnull, &task->tid,
-						  task->heap, task->check_unique, task->unchanged,
-						  task->info);
-	if (task->result != NULL)
-		*task->result = result;
-	if (task->lane != NULL)
-		AioReleaseLane(task->lane);
-
-	if (task->cur_lineno != NULL)
-		error_context_stack = callback.previous;
-}
-
-/*
- * Find which of the batch's indexes this is, or return -1 if it is not the
- * batch that is being inserted.
- */
-static int
-find_index(InsertBatch *batch, IndexInfo *info)
-{
-	/* upstream goes through the indexes in order, skipping some */
-	for (int i = batch->next_index; i < batch->rri->ri_NumIndices; i++)
-	{
-		if (batch->rri->ri_IndexRelationInfo[i] == info)
-		{
-			batch->next_index = i + 1;
-			return i;
-		}
-	}
-	return -1;
+	return AioExecInsertIndexTuples(resultRelInfo, slot, estate, update,
+									noDupErr, specConflict, arbiterIndexes,
+									onlySummarizing, NULL);
 }
 
 /*
  * Insert an entry on the backend's own stack.
  */
 static bool
-insert_inline(InsertBatch *batch, Relation index, Datum *values, bool *isnull,
+insert_inline(AioInsertBatch *batch, Relation index, Datum *values, bool *isnull,
 			  ItemPointer tid, Relation heap, IndexUniqueCheck check_unique,
 			  bool unchanged, IndexInfo *info)
 {
@@ -406,164 +371,50 @@ insert_inline(InsertBatch *batch, Relation index, Datum *values, bool *isnull,
 						unchanged, info);
 }
 
-/*
- * Have a lane of an AIO_INDEX_LANES index, waiting for one if need be.
- */
-static struct AioIndexLane *
-get_lane(AioScope *scope, Relation index, IndexInfo *info)
+/* The policy that the batch goes by, which may have been made anew. */
+static const AioIndexAmOps *
+current_ops(AioInsertBatch *batch, int position)
 {
-	uint64		wait_for;
-	struct AioIndexLane *lane = AioAcquireLane(info, &wait_for);
-
-	if (lane == NULL)
-	{
-		AioScopeJoinTask(scope, wait_for);
-		lane = AioAcquireLane(info, &wait_for);
-	}
-	if (lane == NULL)
-		elog(ERROR, "index \"%s\" has no free lane",
-			 RelationGetRelationName(index));
-	return lane;
-}
-
-/*
- * Insert an entry that is not checked, as a task of the scope.  What values
- * point to must stay where it is until the scope ends.
- */
-void
-AioSpawnIndexInsert(AioScope *scope, Relation index, Relation heap,
-					IndexInfo *info, AioIndexMode mode,
-					const Datum *values, const bool *isnull, ItemPointer tid)
-{
-	struct AioIndexLane *lane = mode == AIO_INDEX_LANES ?
-		get_lane(scope, index, info) : NULL;
-	AioTaskOptions options = {0};
-	AioIndexTask *task = AioSpawnPrepare(scope);
-	uint64		task_id;
-
-	memset(task, 0, offsetof(AioIndexTask, isnull));
-	task->index = index;
-	task->heap = heap;
-	task->info = lane ? AioLaneInfo(lane) : info;
-	task->lane = lane;
-	task->mode = mode;
-	task->check_unique = UNIQUE_CHECK_NO;
-	task->tid = *tid;
-	task->natts = info->ii_NumIndexAttrs;
-	memcpy(task->values, values, sizeof(Datum) * task->natts);
-	memcpy(task->isnull, isnull, sizeof(bool) * task->natts);
-	options.subject = index;
-	task_id = AioSpawnPrepared(scope, &options, insert_entry, task);
-	if (lane != NULL)
-		AioLaneSetTask(lane, task_id);
-}
-
-/*
- * Is this error about the data of a row, so that inserting the rows one after
- * the other would have met an earlier row's error first?
- */
-bool
-AioIsDataError(int sqlerrcode)
-{
-	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
-
-	return category == ERRCODE_DATA_EXCEPTION ||
-		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
-		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-}
-
-/*
- * In place of index_insert(), with its arguments, while a scope is open: start
- * the insert.
- *
- * Returns what index_insert() returns if the caller needs it, that is unless
- * it would be true.  Pass-by-reference values must stay where they are until
- * the scope ends.
- */
-bool
-AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
-					  ItemPointer tid, Relation heapRelation,
-					  IndexUniqueCheck checkUnique, bool indexUnchanged,
-					  IndexInfo *indexInfo)
-{
-	InsertBatch *batch = AioScopeArg(insert_rows);
-	AioIndexMode mode;
-	AioTaskOptions options;
-	AioIndexTask *task;
-	struct AioIndexLane *lane = NULL;
-	uint64		task_id;
-	bool		exclusion = indexInfo->ii_ExclusionOps != NULL;
-	bool		result_wanted = exclusion || checkUnique == UNIQUE_CHECK_PARTIAL;
-	int			position = batch ? find_index(batch, indexInfo) : -1;
-
-	if (unlikely(position < 0))
-		return index_insert(indexRelation, values, isnull, tid, heapRelation,
-							checkUnique, indexUnchanged, indexInfo);
-
-	if (batch->backlog != NULL &&
-		AioBacklogAdd(batch->backlog, position, values, isnull, tid,
-					  batch->linenos ? batch->linenos[batch->row] : 0))
-		return true;
-	if (!batch->tasks)
-		return index_insert(indexRelation, values, isnull, tid, heapRelation,
-							checkUnique, indexUnchanged, indexInfo);
-
 	if (unlikely(batch->policy_generation != aio_policy_generation))
 	{
 		batch->policy = AioGetTablePolicy(batch->rri);
 		batch->policy_generation = aio_policy_generation;
 	}
-	mode = batch->policy->indexes[position].mode;
-	switch (mode)
-	{
-		case AIO_INDEX_INLINE:
-			return insert_inline(batch, indexRelation, values, isnull, tid,
-								 heapRelation, checkUnique, indexUnchanged,
-								 indexInfo);
-		case AIO_INDEX_SERIAL:
-			AioScopeJoinTask(batch->scope, batch->serial_task);
-			break;
-		case AIO_INDEX_LANES:
-			lane = get_lane(batch->scope, indexRelation, indexInfo);
-			break;
-		case AIO_INDEX_BTREE:
-		case AIO_INDEX_HASH:
-		case AIO_INDEX_GIN:
-		case AIO_INDEX_CONCURRENT:
-			break;
-	}
+	Assert(position < batch->policy->nindexes);
+	return batch->policy->indexes[position].ops;
+}
 
-	task = AioSpawnPrepare(batch->scope);
-	task->index = indexRelation;
-	task->heap = heapRelation;
-	task->info = lane ? AioLaneInfo(lane) : indexInfo;
-	task->lane = lane;
-	task->mode = mode;
-	task->check_unique = checkUnique;
-	task->unchanged = indexUnchanged;
-	task->ordered = checkUnique == UNIQUE_CHECK_YES;
-	task->tid = *tid;
+/*
+ * Insert an entry as a task.  Returns what index_insert() returns if the caller
+ * needs it, and otherwise true, while the insert may be suspended.
+ */
+static bool
+insert_as_task(AioInsertBatch *batch, const AioIndexAmOps *ops,
+			   Relation index, Datum *values, bool *isnull, ItemPointer tid,
+			   Relation heap, IndexUniqueCheck check_unique, bool unchanged,
+			   IndexInfo *info)
+{
+	bool		exclusion = info->ii_ExclusionOps != NULL;
+	bool		result_wanted = exclusion || check_unique == UNIQUE_CHECK_PARTIAL;
+	AioIndexTask *task;
+	uint64		task_id;
+
+	if (ops->concurrency == AIO_INDEX_SERIAL)
+		AioScopeJoinTask(batch->scope, batch->serial_task);
+
+	task = AioPrepareIndexTask(batch->scope, ops, index, heap, info,
+							   values, isnull, tid);
+	task->check_unique = check_unique;
+	task->unchanged = unchanged;
+	task->ordered = check_unique == UNIQUE_CHECK_YES;
 	/* not in this frame, which an error of a sibling may leave */
 	task->result = result_wanted ? &batch->result : NULL;
 	task->cur_lineno = batch->cur_lineno;
 	task->lineno = batch->cur_lineno ? batch->linenos[batch->row] : 0;
-	task->tuple_bytes = 0;
-	task->natts = indexInfo->ii_NumIndexAttrs;
-	for (int i = 0; i < task->natts; i++)
-	{
-		task->values[i] = values[i];
-		task->isnull[i] = isnull[i];
-	}
+	task_id = AioStartIndexTask(batch->scope, task);
 
-	options.subject = indexRelation;
-	options.hook = mode == AIO_INDEX_BTREE ? AioBtreeWatchPage : NULL;
-	options.ordered = task->ordered;
-	task_id = AioSpawnPrepared(batch->scope, &options, insert_entry, task);
-
-	if (mode == AIO_INDEX_SERIAL)
+	if (ops->concurrency == AIO_INDEX_SERIAL)
 		batch->serial_task = task_id;
-	else if (lane != NULL)
-		AioLaneSetTask(lane, task_id);
 
 	/* the caller goes on to check the constraint, on its own stack */
 	if (exclusion)
@@ -575,4 +426,43 @@ AioIndexInsertInScope(Relation indexRelation, Datum *values, bool *isnull,
 	if (batch->cur_lineno != NULL)
 		*batch->cur_lineno = batch->linenos[batch->row];
 	return result_wanted ? batch->result : true;
+}
+
+/*
+ * In place of index_insert(), with its arguments, for an entry of a batch and
+ * the index at a position of its table: gather the entry, or start the insert.
+ *
+ * Returns what index_insert() returns if the caller needs it, that is unless
+ * it would be true.  Pass-by-reference values must stay where they are until
+ * the batch is inserted.
+ */
+bool
+AioIndexInsertInBatch(AioInsertBatch *batch, int position,
+					  Relation indexRelation, Datum *values, bool *isnull,
+					  ItemPointer tid, Relation heapRelation,
+					  IndexUniqueCheck checkUnique, bool indexUnchanged,
+					  IndexInfo *indexInfo)
+{
+	const AioIndexAmOps *ops;
+
+	Assert(batch->rri->ri_IndexRelationDescs[position] == indexRelation);
+	Assert(batch->row < batch->nslots);
+
+	if (batch->backlog != NULL &&
+		AioBacklogAdd(batch->backlog, position, values, isnull, tid,
+					  batch->linenos ? batch->linenos[batch->row] : 0))
+		return true;
+	if (batch->scope == NULL)
+		return index_insert(indexRelation, values, isnull, tid, heapRelation,
+							checkUnique, indexUnchanged, indexInfo);
+
+	Assert(aio_current_scope == batch->scope);
+	ops = current_ops(batch, position);
+	if (ops == NULL || ops->concurrency == AIO_INDEX_NO_TASKS)
+		return insert_inline(batch, indexRelation, values, isnull, tid,
+							 heapRelation, checkUnique, indexUnchanged,
+							 indexInfo);
+	return insert_as_task(batch, ops, indexRelation, values, isnull, tid,
+						  heapRelation, checkUnique, indexUnchanged,
+						  indexInfo);
 }

@@ -3,18 +3,17 @@
  * index_policy.c
  *	  Decide once per table how each of its indexes may be inserted into.
  *
- * Two questions are asked.  Does the access method's insert function keep
- * state that two suspended inserts would share?  That is known for the
- * built-in methods only, so all others are inserted into as ever.  And could
- * user code run in a task?  Support functions must be built in or written in
- * C; a table with an index predicate or expression that calls anything else
- * is left to upstream as a whole, because such functions may look at the
- * table between rows.
+ * Two questions are asked.  What may be done with inserts of the access method?
+ * That is for it to say (aio/index_am.h); one that has not said anything is
+ * inserted into as ever.  And could user code run in a task?  Support functions
+ * must be built in or written in C; a table with an index predicate or
+ * expression that calls anything else is left to upstream as a whole, because
+ * such functions may look at the table between rows.
  *
  * Answers are cached per table until anything they depend on may have
  * changed, as single-row inserts ask for each row.
  *
- * Tests: src/test/aio/sql.
+ * Tests: src/test/aio/sql, src/test/aio/index_am.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -23,13 +22,7 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
-#include "access/brin_internal.h"
-#include "access/gin_private.h"
-#include "access/gist_private.h"
-#include "access/hash.h"
 #include "access/htup_details.h"
-#include "access/nbtree.h"
-#include "access/spgist.h"
 #include "access/transam.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
@@ -98,6 +91,7 @@ init_policies(void)
 	MemoryContextReset(policy_context);
 	policies_stale = false;
 
+	Assert(MemoryContextIsEmpty(policy_context));
 	ctl.keysize = sizeof(Oid);
 	ctl.entrysize = sizeof(AioTablePolicy);
 	ctl.hcxt = policy_context;
@@ -190,6 +184,7 @@ index_runs_user_code(Relation index)
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	int			nprocs = nkeys * index->rd_indam->amsupport;
 
+	Assert(nkeys > 0 && nkeys <= INDEX_MAX_KEYS);
 	for (int i = 0; i < nprocs; i++)
 	{
 		if (OidIsValid(index->rd_support[i]) &&
@@ -205,38 +200,14 @@ index_runs_user_code(Relation index)
 	return false;
 }
 
-static AioIndexMode
-index_mode(Relation index)
+/* What may be done with inserts into this index, or NULL if nothing. */
+static const AioIndexAmOps *
+index_ops(Relation index)
 {
-	aminsert_function insert = index->rd_indam->aminsert;
-
+	Assert(index->rd_indam->aminsert != NULL);
 	if (index_runs_user_code(index))
-		return AIO_INDEX_INLINE;
-
-	if (insert == btinsert)
-		return AIO_INDEX_BTREE;
-
-	/* a sibling may refresh the cached metapage that a bucket came from */
-	if (insert == hashinsert)
-		return AIO_INDEX_HASH;
-
-	/* what ii_AmCache holds is only read */
-	if (insert == gininsert)
-		return AIO_INDEX_GIN;
-
-	/* no state between inserts but hints in rd_amcache */
-	if (insert == spginsert)
-		return AIO_INDEX_CONCURRENT;
-
-	/* ii_AmCache has the memory context in which an insert works */
-	if (insert == gistinsert)
-		return AIO_INDEX_LANES;
-
-	/* ii_AmCache has the pin on the range map page in use */
-	if (insert == brininsert)
-		return AIO_INDEX_SERIAL;
-
-	return AIO_INDEX_INLINE;
+		return NULL;
+	return AioFindIndexAm(index->rd_indam->aminsert);
 }
 
 static void
@@ -255,7 +226,7 @@ fill_policy(AioTablePolicy *policy, ResultRelInfo *rri)
 		if (index == NULL)
 			continue;
 		p->indexid = RelationGetRelid(index);
-		p->mode = index_mode(index);
+		p->ops = index_ops(index);
 		if (calls_user_code((Node *) info->ii_Expressions, NULL) ||
 			calls_user_code((Node *) info->ii_Predicate, NULL))
 			policy->user_code = true;
@@ -294,6 +265,7 @@ AioGetTablePolicy(ResultRelInfo *rri)
 			   last_policy->relid == relid && policy_fits(last_policy, rri)))
 		return last_policy;
 
+	Assert(rri->ri_NumIndices == 0 || rri->ri_IndexRelationDescs != NULL);
 	if (policies == NULL || policies_stale)
 		init_policies();
 
@@ -322,6 +294,7 @@ AioGetTablePolicy(ResultRelInfo *rri)
 		policy->stale = false;
 		policy->rows_without_reads = 0;
 	}
+	Assert(policy->relid == relid && policy_fits(policy, rri));
 	last_policy = policy;
 	return policy;
 }

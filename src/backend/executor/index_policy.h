@@ -11,31 +11,14 @@
 #ifndef AIO_INDEX_POLICY_H
 #define AIO_INDEX_POLICY_H
 
-#include "nodes/execnodes.h"
+#include "aio/index_am.h"
 #include "nodes/parsenodes.h"
-
-typedef enum AioIndexMode
-{
-	/* on the backend's own stack: unknown access method, or user code */
-	AIO_INDEX_INLINE,
-	/* any number of tasks at a time */
-	AIO_INDEX_CONCURRENT,
-	/* likewise, but each with an IndexInfo of its own */
-	AIO_INDEX_LANES,
-	/* one task at a time */
-	AIO_INDEX_SERIAL,
-	/* a task that reads first and does not suspend once it changes anything */
-	AIO_INDEX_HASH,
-	/* as CONCURRENT */
-	AIO_INDEX_GIN,
-	/* as CONCURRENT, and the btree's pages are watched for coming splits */
-	AIO_INDEX_BTREE,
-} AioIndexMode;
 
 typedef struct AioIndexPolicy
 {
 	Oid			indexid;
-	AioIndexMode mode;
+	const AioIndexAmOps *ops;	/* NULL if entries are inserted as ever:
+								 * unknown access method, or user code */
 } AioIndexPolicy;
 
 typedef struct AioTablePolicy
@@ -54,5 +37,8 @@ extern uint64 aio_policy_generation;
 
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
 extern bool AioQueryCallsUserCode(Query *query);
+
+/* index_am.c */
+extern const AioIndexAmOps *AioFindIndexAm(aminsert_function insert);
 
 #endif							/* AIO_INDEX_POLICY_H */

@@ -11,9 +11,7 @@
 #define AIO_INDEX_TASK_H
 
 #include "access/genam.h"
-#include "aio/task.h"
-#include "index_policy.h"
-#include "storage/buf.h"
+#include "aio/index_am.h"
 
 struct AioIndexLane;
 
@@ -23,34 +21,26 @@ struct AioIndexLane;
  */
 typedef struct AioIndexTask
 {
-	Relation	index;
-	Relation	heap;
-	IndexInfo  *info;
+	AioIndexEntry entry;		/* must be first: page_arrived() gets it */
+	const AioIndexAmOps *ops;
 	struct AioIndexLane *lane;	/* to give back, or NULL */
-	AioIndexMode mode;
 	IndexUniqueCheck check_unique;
 	bool		unchanged;
 	bool		ordered;
-	ItemPointerData tid;
 	bool	   *result;			/* where to, if somebody waits for it */
 	uint64	   *cur_lineno;		/* COPY's line number for error context, */
 	uint64		lineno;			/* and this row's; or NULL */
-	Size		tuple_bytes;	/* space that the index tuple takes, or 0 */
-	int			natts;
-	bool		isnull[INDEX_MAX_KEYS];
-	Datum		values[INDEX_MAX_KEYS];
 } AioIndexTask;
 
-/* btree_read.c, hash_read.c: bring in what the insert will need */
-extern void AioBtreeWatchPage(void *event, void *arg);
-extern void AioBtreeReadAhead(AioIndexTask *task);
-extern void AioHashReadAhead(AioIndexTask *task);
-
-/* index_insert.c */
-extern void AioSpawnIndexInsert(AioScope *scope, Relation index, Relation heap,
-								IndexInfo *info, AioIndexMode mode,
-								const Datum *values, const bool *isnull,
-								ItemPointer tid);
+/* index_task.c */
+extern AioIndexTask *AioPrepareIndexTask(AioScope *scope,
+										 const AioIndexAmOps *ops,
+										 Relation index, Relation heap,
+										 IndexInfo *info,
+										 const Datum *values,
+										 const bool *isnull,
+										 ItemPointer tid);
+extern uint64 AioStartIndexTask(AioScope *scope, AioIndexTask *task);
 
 /* lanes.c */
 extern struct AioIndexLane *AioAcquireLane(IndexInfo *info, uint64 *wait_for);

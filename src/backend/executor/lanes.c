@@ -86,11 +86,13 @@ AioAcquireLane(IndexInfo *info, uint64 *wait_for)
 		lane = &set->lanes[i];
 		if (!lane->busy)
 		{
+			Assert(i == 0 || lane->info != info);
 			lane->busy = true;
 			return lane;
 		}
 		*wait_for = Min(*wait_for, lane->task_id);
 	}
+	Assert(set->nlanes <= MAX_LANES);
 	if (set->nlanes == MAX_LANES)
 	{
 		/* all of them say who has them */

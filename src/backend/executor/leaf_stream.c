@@ -31,11 +31,9 @@
 /* plan ahead of what the stream has asked for, more than it asks at a time */
 #define RUNS_AHEAD 2048
 
-int			aio_leaf_stream_in_flight_max = 0;
-
 struct AioLeafStream
 {
-	Relation	index;
+	AioIndexBatch *batch;
 	ReadStream *stream;
 	AioPlanRuns plan;
 	void	   *arg;
@@ -60,6 +58,8 @@ next_block(ReadStream *read_stream, void *callback_private_data,
 {
 	AioLeafStream *stream = callback_private_data;
 
+	Assert(stream->taken <= stream->issued);
+	Assert(stream->issued <= stream->planned);
 	if (stream->issued == stream->planned)
 		return InvalidBlockNumber;
 	*(uint32 *) per_buffer_data = stream->issued;
@@ -67,20 +67,21 @@ next_block(ReadStream *read_stream, void *callback_private_data,
 }
 
 /*
- * Begin to read the pages that plan(stream, arg) forecasts.  It is called
- * again and again, and each time adds at least one run by AioLeafStreamPlan()
- * unless it has forecast all.
+ * Begin to read the pages that plan(stream, arg) forecasts for a batch, which
+ * is told how many reads were in flight.  plan() is called again and again, and
+ * each time adds at least one run by AioLeafStreamPlan() unless it has forecast
+ * all.
  *
  * As many reads may be in flight as tasks may await, or as
  * effective_io_concurrency allows if that is more; one if that is 0.
  */
 AioLeafStream *
-AioLeafStreamBegin(Relation index, AioPlanRuns plan, void *arg)
+AioLeafStreamBegin(AioIndexBatch *batch, AioPlanRuns plan, void *arg)
 {
 	AioLeafStream *stream = palloc(sizeof(AioLeafStream));
 	int			save_concurrency = effective_io_concurrency;
 
-	stream->index = index;
+	stream->batch = batch;
 	stream->plan = plan;
 	stream->arg = arg;
 	stream->taken = stream->issued = stream->planned = 0;
@@ -92,7 +93,7 @@ AioLeafStreamBegin(Relation index, AioPlanRuns plan, void *arg)
 		if (save_concurrency > 0 && io_method != IOMETHOD_SYNC)
 			effective_io_concurrency = Max(save_concurrency, AioTaskLimit());
 		stream->stream = read_stream_begin_relation(READ_STREAM_USE_BATCHING,
-													NULL, index, MAIN_FORKNUM,
+													NULL, batch->index, MAIN_FORKNUM,
 													next_block, stream,
 													sizeof(uint32));
 	}
@@ -120,6 +121,7 @@ AioLeafStreamPlan(AioLeafStream *stream, BlockNumber block,
 	AioLeafRun *run = get_run(stream, stream->planned);
 
 	Assert(AioLeafStreamRoom(stream) > 0);
+	Assert(first < end && end <= stream->batch->nentries);
 	run->block = block;
 	run->first = first;
 	run->end = end;
@@ -157,8 +159,8 @@ AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer, AioLeafRun *run)
 		*buffer = read_stream_next_buffer(stream->stream, &number);
 	}
 	Assert(*(uint32 *) number == stream->taken);
-	aio_leaf_stream_in_flight_max = Max(aio_leaf_stream_in_flight_max,
-										(int) dclist_count(&pgaio_my_backend->in_flight_ios));
+	stream->batch->in_flight_max = Max(stream->batch->in_flight_max,
+									   (int) dclist_count(&pgaio_my_backend->in_flight_ios));
 	*run = *get_run(stream, stream->taken++);
 	aio_session_stats_data.leaf_visits++;
 	return true;

@@ -1,15 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * ordered_drain.c
- *	  Insert entries into a GiST or SP-GiST index, near ones together.
+ *	  Insert entries into an index as aminsert() gets them, near ones together.
  *
- * These indexes have no order, but most have types that do, be it a curve
- * through the plane: entries that follow one another there tend to go to the
- * same page, or to one that has just been in use (entry_sort.c).  Which page
- * that is shows on the way down only, so each entry is inserted as it would be
- * with its row, as a task of a scope.
+ * GiST and SP-GiST indexes have no order, but most have types that do, be it a
+ * curve through the plane: entries that follow one another there tend to go to
+ * the same page, or to one that has just been in use (entry_sort.c).  Which
+ * page that is shows on the way down only, so each entry is inserted as it
+ * would be with its row, as a task of a scope.
  *
- * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/008_random.pl.
+ * This serves any access method whose batches have the values that its
+ * aminsert() gets.
+ *
+ * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/008_random.pl,
+ *		  src/test/aio/index_am.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -17,35 +21,47 @@
  */
 #include "postgres.h"
 
-#include "aio/index_insert.h"
+#include "access/genam.h"
 #include "aio/stats.h"
 #include "backlog.h"
 #include "index_task.h"
 #include "miscadmin.h"
 
-/*
- * Insert entries that are sorted, as tasks of the scope, which the caller
- * awaits; scope may be NULL, and all reads then block.
- */
+/* AioIndexAmOps.drain: insert entry by entry, as tasks if there is a scope. */
 void
-AioDrainOrdered(AioIndexBacklog *backlog, AioEntry *entries, AioScope *scope)
+AioDrainOrdered(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 {
+	const AioIndexAmOps *ops = AioBacklogOf(batch)->ops;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	uint64		serial_task = 0;
 
-	for (uint32 i = 0; i < backlog->nentries; i++)
+	/* nobody looks at what the inserts return */
+	Assert(!batch->unique);
+	Assert(batch->desc->natts == batch->info->ii_NumIndexAttrs);
+
+	if (ops->concurrency == AIO_INDEX_NO_TASKS)
+		scope = NULL;
+	for (uint32 i = 0; i < batch->nentries; i++)
 	{
 		IndexTuple	tuple = entries[i].tuple;
 
 		CHECK_FOR_INTERRUPTS();
 		aio_session_stats_data.leaf_visits++;
-		index_deform_tuple(tuple, backlog->desc, values, isnull);
-		if (scope != NULL)
-			AioSpawnIndexInsert(scope, backlog->index, backlog->heap,
-								backlog->info, backlog->mode,
-								values, isnull, &tuple->t_tid);
-		else
-			index_insert(backlog->index, values, isnull, &tuple->t_tid,
-						 backlog->heap, UNIQUE_CHECK_NO, false, backlog->info);
+		index_deform_tuple(tuple, batch->desc, values, isnull);
+		if (scope == NULL)
+		{
+			index_insert(batch->index, values, isnull, &tuple->t_tid,
+						 batch->heap, UNIQUE_CHECK_NO, false, batch->info);
+			continue;
+		}
+		if (ops->concurrency == AIO_INDEX_SERIAL)
+			AioScopeJoinTask(scope, serial_task);
+		serial_task =
+			AioStartIndexTask(scope,
+							  AioPrepareIndexTask(scope, ops, batch->index,
+												  batch->heap, batch->info,
+												  values, isnull,
+												  &tuple->t_tid));
 	}
 }

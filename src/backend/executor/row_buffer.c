@@ -11,9 +11,9 @@
  * INVARIANT-37: nobody can tell.  Rows are kept back only where nothing is done
  * for each row but inserting it (no RETURNING, no trigger before it, no check
  * after it), where the rows after a failing one leave nothing (guard_stack.c),
- * and where all rows go to one table, since the order of rows would otherwise be
- * lost.  They are flushed before anybody could see them, in the same places as
- * the backlog, and before a subtransaction begins that they would belong to.
+ * and where all rows go to one table, since the order of rows would otherwise
+ * be lost.  They are flushed before anybody could see them, in the same places
+ * as the backlog, and before a subtransaction begins that they would belong to.
  *
  * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/008_random.pl.
  *
@@ -41,6 +41,7 @@
 
 typedef struct AioRowBuffer
 {
+	AioKeptRows kept;			/* must be first */
 	ModifyTableState *mtstate;
 	ResultRelInfo *rri;
 	TupleDesc	desc;			/* not reference-counted */
@@ -53,13 +54,12 @@ typedef struct AioRowBuffer
 /*
  * May rows of this table be kept back?  Asked once per statement and table.
  */
-bool
-AioRowsMayWait(ModifyTableState *mtstate, ResultRelInfo *rri)
+static bool
+rows_may_wait(ModifyTableState *mtstate, ResultRelInfo *rri)
 {
 	ModifyTable *node = (ModifyTable *) mtstate->ps.plan;
 
-	if (mtstate->operation != CMD_INSERT ||
-		node->onConflictAction != ONCONFLICT_NONE ||
+	if (node->onConflictAction != ONCONFLICT_NONE ||
 		mtstate->mt_partition_tuple_routing != NULL ||
 		rri->ri_projectReturning != NULL || rri->ri_FdwRoutine != NULL ||
 		IsCatalogRelation(rri->ri_RelationDesc))
@@ -67,30 +67,18 @@ AioRowsMayWait(ModifyTableState *mtstate, ResultRelInfo *rri)
 	return AioLaterRowsLeaveNothing(rri, mtstate->ps.state, NULL);
 }
 
-/* Make a buffer for a table's rows, in the current memory context. */
-AioRowBuffer *
-AioMakeRowBuffer(ModifyTableState *mtstate, ResultRelInfo *rri)
-{
-	AioRowBuffer *buffer = palloc(sizeof(AioRowBuffer));
-
-	buffer->mtstate = mtstate;
-	buffer->rri = rri;
-	buffer->desc = CreateTupleDescCopyConstr(RelationGetDescr(rri->ri_RelationDesc));
-	buffer->nslots = 0;
-	buffer->nused = 0;
-	return buffer;
-}
-
 /*
  * Keep a row back.  Returns how many bytes it has.
  */
-Size
-AioKeepRow(AioRowBuffer *buffer, TupleTableSlot *slot)
+static Size
+keep_row(AioRowBuffer *buffer, TupleTableSlot *slot)
 {
 	TupleTableSlot *copy;
 	bool		should_free;
 	HeapTuple	tuple;
 
+	Assert(buffer->nused <= buffer->nslots);
+	Assert(buffer->nused < ROWS_MAX);
 	if (buffer->nused == buffer->nslots)
 	{
 		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(buffer));
@@ -109,13 +97,6 @@ AioKeepRow(AioRowBuffer *buffer, TupleTableSlot *slot)
 	return tuple->t_len;
 }
 
-/* Are there so many rows, or bytes, that they had better be inserted? */
-bool
-AioRowsAreEnough(int nrows, Size bytes)
-{
-	return nrows >= ROWS_MAX || bytes >= BYTES_MAX;
-}
-
 /* Insert some of the rows, and their index entries; tell triggers. */
 static void
 insert_rows(AioRowBuffer *buffer, TupleTableSlot **slots, int n)
@@ -126,6 +107,7 @@ insert_rows(AioRowBuffer *buffer, TupleTableSlot **slots, int n)
 	List	  **rechecks;
 	MemoryContext old;
 
+	Assert(n > 0 && n <= ROWS_MAX);
 	old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
 	table_multi_insert(rri->ri_RelationDesc, slots, n,
 					   estate->es_output_cid, 0, NULL);
@@ -150,12 +132,13 @@ insert_rows(AioRowBuffer *buffer, TupleTableSlot **slots, int n)
 }
 
 /*
- * Insert the rows that were kept back.  One that may be too large goes alone:
- * if it fails, those before it are in, with their keys.
+ * AioKeptRows.flush: insert the rows that were kept back.  One that may be too
+ * large goes alone: if it fails, those before it are in, with their keys.
  */
-void
-AioFlushRows(AioRowBuffer *buffer)
+static void
+flush_rows(AioKeptRows *rows)
 {
+	AioRowBuffer *buffer = (AioRowBuffer *) rows;
 	int			n = buffer->nused;
 	int			first = 0;
 
@@ -171,4 +154,62 @@ AioFlushRows(AioRowBuffer *buffer)
 	}
 	if (n > first)
 		insert_rows(buffer, &buffer->slots[first], n - first);
+}
+
+/* Make a buffer for a table's rows, which lives as long as the statement. */
+static AioKeptRows *
+make_buffer(ModifyTableState *mtstate, ResultRelInfo *rri, MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	AioRowBuffer *buffer = palloc(sizeof(AioRowBuffer));
+
+	buffer->kept.flush = flush_rows;
+	buffer->mtstate = mtstate;
+	buffer->rri = rri;
+	buffer->desc = CreateTupleDescCopyConstr(RelationGetDescr(rri->ri_RelationDesc));
+	buffer->nslots = 0;
+	buffer->nused = 0;
+	MemoryContextSwitchTo(old);
+	return &buffer->kept;
+}
+
+/*
+ * INSERT is about to put a row into the heap: keep it back?  It counts as
+ * inserted, then.
+ */
+bool
+AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
+			 TupleTableSlot *slot, bool canSetTag)
+{
+	EState	   *estate = mtstate->ps.state;
+	AioStatementBacklog *statement;
+	AioTableBacklog *table;
+
+	if (!aio_await_index_inserts || mtstate->operation != CMD_INSERT)
+		return false;
+	table = AioGetTableBacklog(rri, estate, estate->es_output_cid, NULL);
+	if (table == NULL)
+		return false;
+
+	statement = table->statement;
+	if (!table->rows_asked)
+	{
+		table->rows_asked = true;
+		if (statement->cid == estate->es_output_cid &&
+			rows_may_wait(mtstate, rri))
+			table->rows_kept = make_buffer(mtstate, rri, statement->context);
+	}
+	if (table->rows_kept == NULL ||
+		statement->short_drains >= AIO_SHORT_DRAINS_MAX)
+		return false;
+
+	Assert(!statement->draining);
+	statement->bytes_kept += keep_row((AioRowBuffer *) table->rows_kept, slot);
+	statement->rows_kept++;
+	Assert(((AioRowBuffer *) table->rows_kept)->nused <= statement->rows_kept);
+	if (canSetTag)
+		estate->es_processed++;
+	if (statement->rows_kept >= ROWS_MAX || statement->bytes_kept >= BYTES_MAX)
+		AioFlushKeptRows(statement);
+	return true;
 }

@@ -354,7 +354,7 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 	{
 		/* a support function may be anybody's */
 		if (rri->ri_IndexRelationDescs[i] != NULL &&
-			AioGetTablePolicy(rri)->indexes[i].mode == AIO_INDEX_INLINE)
+			AioGetTablePolicy(rri)->indexes[i].ops == NULL)
 			return true;
 	}
 	/* so may what is in an expression or a predicate */
@@ -398,6 +398,7 @@ AioCopyLeavesSomething(CopyFromState cstate)
 		/* has no default expression, not even a null one */
 		if (att->attisdropped)
 			continue;
+		Assert(OidIsValid(att->atttypid));
 		/* input functions may be anybody's, and those of domains call others */
 		if (!type_is_plain(att->atttypid))
 			return true;

@@ -16,6 +16,9 @@
 
 extern PGDLLIMPORT bool aio_await_index_inserts;
 
+typedef struct AioInsertBatch AioInsertBatch;
+
+extern void AioRegisterBuiltInAms(void);
 extern List *AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot,
 								  EState *estate, bool update, bool noDupErr,
 								  bool *specConflict, List *arbiterIndexes,
@@ -28,10 +31,20 @@ extern List **AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots,
 								  int nslots, CommandId cid, EState *estate,
 								  CopyFromState cstate, const uint64 *linenos);
 extern bool AioIsDataError(int sqlerrcode);
-extern bool AioIndexInsertInScope(Relation indexRelation, Datum *values,
+extern bool AioIndexInsertInBatch(AioInsertBatch *batch, int position,
+								  Relation indexRelation, Datum *values,
 								  bool *isnull, ItemPointer tid,
 								  Relation heapRelation,
 								  IndexUniqueCheck checkUnique,
 								  bool indexUnchanged, IndexInfo *indexInfo);
+
+/* execIndexing.c: ExecInsertIndexTuples(), for a row of a batch, or NULL */
+extern List *AioExecInsertIndexTuples(ResultRelInfo *resultRelInfo,
+									  TupleTableSlot *slot, EState *estate,
+									  bool update, bool noDupErr,
+									  bool *specConflict,
+									  List *arbiterIndexes,
+									  bool onlySummarizing,
+									  AioInsertBatch *batch);
 
 #endif							/* AIO_INDEX_INSERT_H */

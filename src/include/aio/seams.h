@@ -33,19 +33,23 @@
 #include "aio/wal.h"
 #include "aio/write.h"
 
-/* ExecInsertIndexTuples(): insert an entry, perhaps in a task */
+/*
+ * ExecInsertIndexTuples(): insert an entry into the table's index at this
+ * position, perhaps later or in a task
+ */
 static inline bool
-AioIndexInsert(Relation indexRelation, Datum *values, bool *isnull,
+AioIndexInsert(AioInsertBatch *batch, int position,
+			   Relation indexRelation, Datum *values, bool *isnull,
 			   ItemPointer tid, Relation heapRelation,
 			   IndexUniqueCheck checkUnique, bool indexUnchanged,
 			   IndexInfo *indexInfo)
 {
-	if (aio_current_scope == NULL)
+	if (batch == NULL)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,
 							checkUnique, indexUnchanged, indexInfo);
-	return AioIndexInsertInScope(indexRelation, values, isnull, tid,
-								 heapRelation, checkUnique, indexUnchanged,
-								 indexInfo);
+	return AioIndexInsertInBatch(batch, position, indexRelation, values,
+								 isnull, tid, heapRelation, checkUnique,
+								 indexUnchanged, indexInfo);
 }
 
 /* _bt_doinsert(): is the entry's leaf known without a search? */

@@ -96,7 +96,6 @@ extern bool AioOverlook(void);
 
 extern bool AioScopeAllowed(void);
 extern void AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields);
-extern void *AioScopeArg(AioScopeBody body);
 extern uint64 AioSpawn(AioScope *scope, const AioTaskOptions *options,
 					   AioTaskBody body, const void *arg, size_t arg_size);
 extern void *AioSpawnPrepare(AioScope *scope);

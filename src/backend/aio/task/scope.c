@@ -711,18 +711,6 @@ AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields)
 }
 
 /*
- * The argument of the running flow's innermost scope, if that scope runs this
- * body; otherwise NULL.
- */
-void *
-AioScopeArg(AioScopeBody body)
-{
-	AioScope   *scope = aio_current_scope;
-
-	return scope != NULL && scope->body == body ? scope->arg : NULL;
-}
-
-/*
  * Begin to spawn a task: returns memory for its argument, AIO_TASK_ARG_MAX
  * bytes aligned like an int64, which lives as long as the task.  The caller
  * fills it in and calls AioSpawnPrepared(), raising and spawning nothing in

@@ -1,8 +1,8 @@
 List *
-ExecInsertIndexTuples(Info *info, Slot *slot)
+AioExecInsertIndexTuples(Info *info, Slot *slot, AioInsertBatch *batch)
 {
 	for (int i = 0; i < n; i++)
-		satisfied = AioIndexInsert(index[i], values, slot);
+		satisfied = AioIndexInsert(batch, i, index[i], values, slot);
 	return NIL;
 }
 

@@ -204,8 +204,6 @@ task_main(void *arg)
 static void
 body_main(AioScope *scope, void *arg)
 {
-	if (AioScopeArg(body_main) != arg)
-		elog(ERROR, "scope does not know its argument");
 	execute(scope, arg);
 }
 

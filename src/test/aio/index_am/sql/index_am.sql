@@ -1,0 +1,93 @@
+-- An extension's access method says what may be done with its inserts, and that
+-- is done; if it says nothing, its entries are inserted as ever.
+CREATE EXTENSION test_aio_index_am;
+
+CREATE TABLE points (id int, p point);
+INSERT INTO points
+    SELECT n, point((n * 7919) % 10007, (n * 104729) % 10009) FROM generate_series(1, 5000) n;
+
+-- Of its two indexes, one is of the access method.
+CREATE TABLE plain_table (id int, p point);
+CREATE INDEX plain_id ON plain_table (id);
+CREATE INDEX plain_p ON plain_table USING plain (p);
+CREATE TABLE batched_table (LIKE plain_table);
+CREATE INDEX batched_id ON batched_table (id);
+CREATE INDEX batched_p ON batched_table USING batched (p);
+CREATE TABLE serial_table (LIKE plain_table);
+CREATE INDEX serial_id ON serial_table (id);
+CREATE INDEX serial_p ON serial_table USING serial (p);
+
+-- How many rows a query finds by the index, and how many there are.
+CREATE FUNCTION found(t regclass, OUT by_index int, OUT there_are int) LANGUAGE plpgsql AS $$
+DECLARE
+    query text := format('SELECT count(*) FROM %s WHERE p <@ box ''(1000,1000),(6000,7000)''', t);
+BEGIN
+    SET LOCAL enable_bitmapscan = off;
+    SET LOCAL enable_seqscan = off;
+    EXECUTE query INTO by_index;
+    SET LOCAL enable_indexscan = off;
+    SET LOCAL enable_indexonlyscan = off;
+    SET LOCAL enable_seqscan = on;
+    EXECUTE query INTO there_are;
+END $$;
+
+-- few rows: tasks
+INSERT INTO plain_table SELECT * FROM points LIMIT 500;
+INSERT INTO batched_table SELECT * FROM points LIMIT 500;
+INSERT INTO serial_table SELECT * FROM points LIMIT 500;
+SELECT inserts, in_tasks, pages, collected, drained FROM calls('plain');
+SELECT inserts, in_tasks, pages > 0 AS pages, collected, drained FROM calls('batched');
+SELECT inserts, in_tasks, tasks_at_a_time, pages, collected, drained FROM calls('serial');
+
+-- many rows: all but the first 1000 are collected, where that is allowed
+INSERT INTO plain_table SELECT * FROM points;
+INSERT INTO batched_table SELECT * FROM points;
+INSERT INTO serial_table SELECT * FROM points;
+SELECT inserts, in_tasks, collected, drained FROM calls('plain');
+SELECT inserts, in_tasks > 0 AS in_tasks, collected, drained FROM calls('batched');
+SELECT inserts, tasks_at_a_time, collected, drained FROM calls('serial');
+
+-- entries that are declined are inserted at once, others wait
+INSERT INTO batched_table
+    SELECT id, CASE WHEN id % 4 = 0 THEN point(-1 - p[0], p[1]) ELSE p END FROM points;
+SELECT inserts, collected, drained FROM calls('batched');
+
+-- COPY, and an index that is wanted by a query before the statement has ended
+\getenv abs_builddir PG_ABS_BUILDDIR
+\set output :abs_builddir '/results/index_am.data'
+COPY points TO :'output';
+COPY batched_table FROM :'output';
+SELECT inserts, collected, drained FROM calls('batched');
+CREATE FUNCTION is_there(q point) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM batched_table WHERE p ~= q);
+END $$;
+INSERT INTO batched_table SELECT id, p FROM points WHERE id % 700 > 0 OR is_there(p);
+SELECT inserts, collected = drained AS all_drained FROM calls('batched');
+
+-- what is rolled back, or fails, leaves no entry that anybody finds
+BEGIN;
+INSERT INTO batched_table SELECT id, point(p[0] + 0.5, p[1]) FROM points;
+ROLLBACK;
+INSERT INTO batched_table SELECT 10 / (4999 - id), p FROM points;
+
+-- equal results
+SELECT * FROM found('plain_table');
+SELECT * FROM found('batched_table');
+SELECT * FROM found('serial_table');
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM batched_table WHERE p <@ box '(1,1),(2,2)';
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
+-- off is off
+SET aio.await_index_inserts = off;
+SELECT inserts > 0 AS had_been_called FROM calls('batched');
+INSERT INTO batched_table SELECT * FROM points;
+SELECT inserts, in_tasks, collected FROM calls('batched');
+RESET aio.await_index_inserts;
+
+-- what is not accepted
+SELECT register_again();
+SELECT register_contradiction();

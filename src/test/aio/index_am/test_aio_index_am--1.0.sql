@@ -1,0 +1,49 @@
+/* src/test/aio/index_am/test_aio_index_am--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION test_aio_index_am" to load this file. \quit
+
+-- The access methods of test_aio_index_am.c: one that says nothing, one whose
+-- entries are collected, and one that allows one task at a time.
+CREATE FUNCTION plain_handler(internal) RETURNS index_am_handler
+AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE FUNCTION batched_handler(internal) RETURNS index_am_handler
+AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE FUNCTION serial_handler(internal) RETURNS index_am_handler
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD plain TYPE INDEX HANDLER plain_handler;
+CREATE ACCESS METHOD batched TYPE INDEX HANDLER batched_handler;
+CREATE ACCESS METHOD serial TYPE INDEX HANDLER serial_handler;
+
+DO $$
+DECLARE
+    am text;
+BEGIN
+    FOREACH am IN ARRAY ARRAY['plain', 'batched', 'serial'] LOOP
+        EXECUTE format($sql$
+            CREATE OPERATOR CLASS %1$s_points DEFAULT FOR TYPE point USING %1$I AS
+                OPERATOR 28 <@ (point, box),
+                FUNCTION 1 gist_point_consistent(internal, point, smallint, oid, internal),
+                FUNCTION 2 gist_box_union(internal, internal),
+                FUNCTION 3 gist_point_compress(internal),
+                FUNCTION 5 gist_box_penalty(internal, internal, internal),
+                FUNCTION 6 gist_box_picksplit(internal, internal),
+                FUNCTION 7 gist_box_same(box, box, internal),
+                FUNCTION 9 gist_point_fetch(internal),
+                STORAGE box
+            $sql$, am);
+    END LOOP;
+END $$;
+
+-- What has been called since this was asked last.
+CREATE FUNCTION calls(am text,
+    OUT inserts int, OUT in_tasks int, OUT tasks_at_a_time int, OUT pages int,
+    OUT collected int, OUT drained int)
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Register what must not be registered.
+CREATE FUNCTION register_again() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE FUNCTION register_contradiction() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C;

@@ -1,0 +1,232 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_aio_index_am.c
+ *	  Access methods of an extension, which say what may be done with their
+ *	  inserts.
+ *
+ * Each is GiST under another name, with an aminsert() of its own that counts
+ * how it is called.  "plain" has registered nothing, so its entries are
+ * inserted as PostgreSQL always did.  "batched" has its entries collected and
+ * drained, and allows as many tasks as GiST does.  "serial" allows one task at
+ * a time.
+ *
+ * The code of each runs in the session that counts; nothing is shared.
+ *
+ * Tests: src/test/aio/index_am/sql/index_am.sql.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/gist_private.h"
+#include "aio/index_am.h"
+#include "aio/read.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/geo_decls.h"
+#include "utils/rel.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(plain_handler);
+PG_FUNCTION_INFO_V1(batched_handler);
+PG_FUNCTION_INFO_V1(serial_handler);
+PG_FUNCTION_INFO_V1(calls);
+PG_FUNCTION_INFO_V1(register_again);
+PG_FUNCTION_INFO_V1(register_contradiction);
+
+/* How one access method has been called. */
+typedef struct AmCalls
+{
+	int			inserts;
+	int			in_tasks;		/* of these */
+	int			running;		/* tasks that are inserting now */
+	int			running_max;
+	int			pages;			/* that were reported as they arrived */
+	int			collected;
+	int			drained;
+} AmCalls;
+
+static AmCalls plain_calls;
+static AmCalls batched_calls;
+static AmCalls serial_calls;
+
+/* GiST's aminsert(), counted. */
+static bool
+insert(AmCalls *calls, Relation index, Datum *values, bool *isnull,
+	   ItemPointer tid, Relation heap, IndexUniqueCheck check_unique,
+	   bool unchanged, IndexInfo *info)
+{
+	bool		result;
+
+	calls->inserts++;
+	if (aio_current_task != NULL)
+	{
+		calls->in_tasks++;
+		calls->running++;
+		calls->running_max = Max(calls->running_max, calls->running);
+	}
+	result = gistinsert(index, values, isnull, tid, heap, check_unique,
+						unchanged, info);
+	if (aio_current_task != NULL)
+		calls->running--;
+	return result;
+}
+
+static bool
+plain_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+			 Relation heap, IndexUniqueCheck check_unique, bool unchanged,
+			 IndexInfo *info)
+{
+	return insert(&plain_calls, index, values, isnull, tid, heap, check_unique,
+				  unchanged, info);
+}
+
+static bool
+batched_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+			   Relation heap, IndexUniqueCheck check_unique, bool unchanged,
+			   IndexInfo *info)
+{
+	return insert(&batched_calls, index, values, isnull, tid, heap,
+				  check_unique, unchanged, info);
+}
+
+static bool
+serial_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+			  Relation heap, IndexUniqueCheck check_unique, bool unchanged,
+			  IndexInfo *info)
+{
+	return insert(&serial_calls, index, values, isnull, tid, heap,
+				  check_unique, unchanged, info);
+}
+
+/* AioTaskHook */
+static void
+batched_page_arrived(void *event, void *arg)
+{
+	const AioPageEvent *arrived = event;
+	const AioIndexEntry *entry = arg;
+
+	if (arrived->rel != entry->index)
+		elog(ERROR, "a page of another relation was reported");
+	batched_calls.pages++;
+}
+
+/* Points to the left of the origin are not collected. */
+static bool
+batched_collect(AioIndexBatch *batch, const AioIndexRow *row,
+				const Datum *values, const bool *isnull)
+{
+	if (!isnull[0] && DatumGetPointP(values[0])->x < 0)
+		return false;
+	if (!AioCollectValues(batch, row, values, isnull))
+		return false;
+	batched_calls.collected++;
+	return true;
+}
+
+static void
+batched_drain(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
+{
+	batched_calls.drained += batch->nentries;
+	AioDrainOrdered(batch, entries, scope);
+}
+
+static const AioIndexAmOps batched_ops = {
+	.insert = batched_insert,
+	.concurrency = AIO_INDEX_LANES,
+	.page_arrived = batched_page_arrived,
+	.may_collect = AioTypeHasOrder,
+	.collect = batched_collect,
+	.collects_input = true,
+	.sort = AioSortByType,
+	.drain = batched_drain,
+};
+
+static const AioIndexAmOps serial_ops = {
+	.insert = serial_insert,
+	.concurrency = AIO_INDEX_SERIAL,
+};
+
+void
+_PG_init(void)
+{
+	AioRegisterIndexAm(&batched_ops);
+	AioRegisterIndexAm(&serial_ops);
+}
+
+/* GiST, but for how an entry is inserted. */
+static Datum
+gist_with(aminsert_function insert)
+{
+	IndexAmRoutine *routine = (IndexAmRoutine *)
+		DatumGetPointer(OidFunctionCall0(F_GISTHANDLER));
+
+	routine->aminsert = insert;
+	PG_RETURN_POINTER(routine);
+}
+
+Datum
+plain_handler(PG_FUNCTION_ARGS)
+{
+	return gist_with(plain_insert);
+}
+
+Datum
+batched_handler(PG_FUNCTION_ARGS)
+{
+	return gist_with(batched_insert);
+}
+
+Datum
+serial_handler(PG_FUNCTION_ARGS)
+{
+	return gist_with(serial_insert);
+}
+
+/* What has been called, and forget it. */
+Datum
+calls(PG_FUNCTION_ARGS)
+{
+	const char *am = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	AmCalls    *counts = strcmp(am, "plain") == 0 ? &plain_calls :
+		strcmp(am, "batched") == 0 ? &batched_calls : &serial_calls;
+	TupleDesc	desc;
+	Datum		values[6];
+	bool		nulls[6] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = Int32GetDatum(counts->inserts);
+	values[1] = Int32GetDatum(counts->in_tasks);
+	values[2] = Int32GetDatum(counts->running_max);
+	values[3] = Int32GetDatum(counts->pages);
+	values[4] = Int32GetDatum(counts->collected);
+	values[5] = Int32GetDatum(counts->drained);
+	memset(counts, 0, sizeof(AmCalls));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+Datum
+register_again(PG_FUNCTION_ARGS)
+{
+	AioRegisterIndexAm(&batched_ops);
+	PG_RETURN_VOID();
+}
+
+/* Entries would be collected, and never inserted. */
+Datum
+register_contradiction(PG_FUNCTION_ARGS)
+{
+	static const AioIndexAmOps never_drained = {
+		.insert = plain_insert,
+		.collect = batched_collect,
+	};
+
+	AioRegisterIndexAm(&never_drained);
+	PG_RETURN_VOID();
+}
