@@ -6,9 +6,13 @@
 #
 # target: src/include/storage/aio.h AIO_OP_FALLOCATE+2 PGAIO_OP_WRITEV-1
 # target: src/backend/storage/aio/aio_io.c AIO_OP_FALLOCATE+4 AioPerformFallocate+1
+#   in pgaio_io_get_iovec_length pgaio_io_get_op_name pgaio_io_perform_synchronously pgaio_io_uses_fd
 # target: src/backend/storage/aio/aio_funcs.c AIO_OP_FALLOCATE+1
+#   in pg_get_aios
 # target: src/backend/storage/aio/method_io_uring.c AIO_OP_FALLOCATE+1 AioUringFallocate+1
+#   in pgaio_uring_sq_from_io
 # target: src/backend/storage/smgr/smgr.c AIO_OP_FALLOCATE+1
+#   in smgr_aio_reopen
 
 s|^\tPGAIO_OP_WRITEV,$|&\n\n\tAIO_OP_FALLOCATE,|
 s|^(#define PGAIO_OP_COUNT\t).*|\1(AIO_OP_FALLOCATE + 1)|

@@ -6,6 +6,7 @@
 // Could disappear: if access methods took a reference to what they look at.
 //
 // target: src/backend/utils/cache/relcache.c AioRetireAmCache+1 pfree-1 rd_amcache-1
+//   in RelationInvalidateRelation
 
 @@
 symbol relation;

@@ -6,7 +6,9 @@
 // Could disappear: if upstream's asynchronous execution knew other nodes than Append and ForeignScan.
 //
 // target: src/backend/executor/nodeAppend.c AioAppendBegun+1 AioAppendShouldLook+1 ExecAppendAsyncEventWait+1 node+3 AioForeignStreams+1 AioWaitForAppend+1 WaitEventSetWait-1
+//   in ExecAppend ExecAppendAsyncEventWait
 // target: src/backend/executor/nodeMergeAppend.c AioMergeAppendBegins+1 node+1
+//   in ExecMergeAppend
 
 @begun@
 symbol node;

@@ -10,13 +10,21 @@
 // Could disappear: with a table access method interface for bulk inserts into indexes.
 //
 // target: src/backend/commands/copyfrom.c AioRowsInserted+1
+//   in CopyFrom
 // target: src/backend/executor/nodeModifyTable.c AioRowsInserted+1 AioKeepBack+1 NULL+1
+//   in ExecInsert ExecModifyTable
 // target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1 AioExecutePlan+1 ExecutePlan-1
+//   in standard_ExecutorFinish standard_ExecutorRun
 // target: src/backend/commands/copy.c AioCopyFrom+1 CopyFrom-1
+//   in DoCopy
 // target: src/backend/access/transam/xact.c AioBeforeSubtransaction+1
+//   in BeginInternalSubTransaction
 // target: src/backend/commands/tablecmds.c AioBeforeDDL+1
+//   in CheckTableNotInUse
 // target: src/backend/replication/logical/worker.c AioBeforeMessage+1
+//   in apply_dispatch
 // target: src/backend/replication/logical/tablesync.c AioCopyFrom+1 CopyFrom-1
+//   in copy_table
 
 @copy@
 symbol estate, error_context_stack;

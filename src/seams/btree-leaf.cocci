@@ -5,6 +5,7 @@
 // Could disappear: if aminsert took several entries.
 //
 // target: src/backend/access/nbtree/nbtinsert.c AioLeafKnown+1 AioLeafFound+1 stack+1 NULL+1
+//   in _bt_doinsert
 
 @@
 expression stack, rel, heap, state;

@@ -7,6 +7,7 @@
 // Could disappear: if ReadBuffer() became a wrapper that a caller can replace.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioReadFlags+1 flags-1 AioAwaitRead+1 AioReadDone+1
+//   in AsyncReadBuffers ReadBuffer_common
 
 @decide@
 identifier flags, op;

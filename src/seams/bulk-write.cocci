@@ -5,6 +5,7 @@
 // Could disappear: when upstream's bulk writes are asynchronous.
 //
 // target: src/backend/storage/smgr/bulk_write.c AioBulkFlush+1 AioBulkFinish+1 bulkstate+2 if+1 return+1
+//   in smgr_bulk_finish smgr_bulk_flush
 
 @flush@
 symbol bulkstate, use_wal;

@@ -6,9 +6,13 @@
 // Could disappear: if upstream had pipelined commits.
 //
 // target: src/backend/access/transam/xact.c AioHoldCommit+1 XactLastRecEnd+1
+//   in RecordTransactionCommit
 // target: src/backend/libpq/be-secure.c AioMaySend+1 AioBeforeClientWait+1 if+1 return+1
+//   in secure_read secure_write
 // target: src/backend/tcop/dest.c AioFlushReplies+1 pq_flush-1
+//   in ReadyForQuery
 // target: src/backend/tcop/postgres.c AioInterrupts+1 AioForbidReplies+1
+//   in ProcessInterrupts quickdie
 
 @commit@
 symbol synchronous_commit, SYNCHRONOUS_COMMIT_OFF, XactLastRecEnd;

@@ -6,6 +6,7 @@
 // Could disappear: with a table access method interface for bulk inserts into indexes.
 //
 // target: src/backend/commands/copyfrom.c AioInsertIndexBatch+1 AioInsertIndexTuples+2 ExecInsertIndexTuples-2 rechecks+4
+//   in CopyFrom CopyMultiInsertBufferFlush
 
 @batch@
 expression rri, slots, n, cid;

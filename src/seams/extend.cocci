@@ -7,9 +7,13 @@
 // Could disappear: if smgr had a call to reserve space.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioUnlockForExtension+2 UnlockRelationForExtension-2 fork+1 extend_by+1 ExclusiveLock-3
+//   in ExtendBufferedRelShared
 // target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+3 forknum+4 curblocknum+2 AioForgetReserve+2 smgr_rlocator+1 locator+2 rlocator+1
+//   in mdtruncate mdunlink mdzeroextend
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
+//   in ProcessClientReadInterrupt
 // target: src/backend/commands/vacuum.c AioVacuumTable+1 table_relation_vacuum-1
+//   in vacuum_rel
 
 @lock@
 expression r;

@@ -6,6 +6,7 @@
 // Could disappear: when upstream writes shared buffers through its AIO.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioFlush+4 AioBeginFlush+4 AioFinishFlush+4 if+4
+//   in BufferSync FlushDatabaseBuffers FlushRelationBuffers FlushRelationsAllBuffers SyncOneBuffer
 
 @flush@
 identifier f = {SyncOneBuffer, FlushRelationBuffers, FlushRelationsAllBuffers, FlushDatabaseBuffers};

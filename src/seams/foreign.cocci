@@ -6,7 +6,9 @@
 // Could disappear: if upstream's asynchronous execution knew inserts.
 //
 // target: src/backend/executor/nodeModifyTable.c AioForeignBatchInsert+1 ExecForeignBatchInsert-1 ri_FdwRoutine-1 canSetTag+1 es_processed+1 estate+1 NULL+2 resultRelInfo-1
+//   in ExecBatchInsert
 // target: src/backend/commands/copyfrom.c AioForeignBatchInsert+1 ExecForeignBatchInsert-1 ri_FdwRoutine-1 processed+1 uint64+1 resultRelInfo-1 cstate+1 relname_only+1
+//   in CopyMultiInsertBufferFlush
 
 @insert@
 expression rri, slots, planslots, n;

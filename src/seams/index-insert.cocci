@@ -7,8 +7,11 @@
 // Could disappear: if aminsert could return a pending handle, as proposed on pgsql-hackers.
 //
 // target: src/backend/executor/execIndexing.c AioExecInsertIndexTuples+1 ExecInsertIndexTuples-1 AioInsertBatch+1 batch+2 i+1 AioIndexInsert+1 index_insert-1
+//   in ExecInsertIndexTuples
 // target: src/backend/executor/nodeModifyTable.c AioInsertIndexTuples+3 ExecInsertIndexTuples-3
+//   in ExecInsert ExecUpdateEpilogue
 // target: src/backend/executor/execReplication.c AioApplyIndexTuples+2 ExecInsertIndexTuples-2
+//   in ExecSimpleRelationInsert ExecSimpleRelationUpdate
 
 @insert@
 typedef AioInsertBatch;

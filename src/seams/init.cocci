@@ -6,6 +6,7 @@
 // Could disappear: if our parameters stood in upstream's table.
 //
 // target: src/backend/utils/init/miscinit.c AioInitialize+1
+//   in process_shared_preload_libraries
 
 @@
 symbol process_shared_preload_libraries_in_progress, true;

@@ -12,8 +12,11 @@
 # target: src/backend/utils/misc/guc_tables.c aio_io_method+1 AioAssignIoMethod+1 io_method-1 assign_io_method-1
 # target: src/backend/utils/misc/postgresql.conf.sample auto+2 libaio+1 worker-1
 # target: src/backend/storage/aio/aio_init.c AioChooseIoMethod+1
+#   in AioShmemSize
 # target: src/backend/postmaster/postmaster.c AioReportIoMethod+1
+#   in PostmasterMain
 # target: src/backend/storage/aio/method_worker.c AioUsesWorkers+1 io_method-1 IOMETHOD_WORKER-1 AioWorkerPerform+1 pgaio_io_perform_synchronously-1 AioWorkerWait+1 WaitLatch-1
+#   in IoWorkerMain pgaio_workers_enabled
 
 s|^\}(\t+)IoMethod;$|\tIOMETHOD_LIBAIO,\n\tIOMETHOD_AUTO,\n&|
 s|^(#define DEFAULT_IO_METHOD ).*|\1IOMETHOD_AUTO|

@@ -5,6 +5,7 @@
 // Could disappear: if upstream counted these locks outside assertions.
 //
 // target: src/backend/storage/lmgr/lock.c AioLocalLockGranted+1 AioLocalLockReleased+1 AioLocalLockRemoved+1
+//   in GrantLockLocal LockRelease RemoveLocalLock
 
 @granted@
 symbol locallock;

@@ -6,6 +6,7 @@
 // Could disappear: if heavyweight locks could be awaited.
 //
 // target: src/backend/storage/lmgr/lmgr.c AioBeforeLockWait+2
+//   in SpeculativeInsertionWait XactLockTableWait
 
 @xact@
 statement S1, S2;

@@ -6,5 +6,6 @@
 # Could disappear: when upstream waits for I/O in critical sections.
 #
 # target: src/backend/storage/ipc/waiteventset.c AioExitWithoutPostmaster+5 proc_exit-5
+#   in WaitEventSetWaitBlock
 
 s|^(\t+)proc_exit\(1\);$|\1AioExitWithoutPostmaster();|

@@ -7,11 +7,17 @@
 // Could disappear: if upstream's workers could insert.
 //
 // target: src/backend/executor/execParallel.c AioInitializeParallelDSM+1 InitializeParallelDSM-1 planstate+1 AioParallelReceiver+1 ExecParallelGetReceiver-1 AioWaitForParallelWorkersToFinish+1 WaitForParallelWorkersToFinish-1
+//   in ExecInitParallelPlan ExecParallelFinish ParallelQueryMain
 // target: src/backend/access/heap/heapam.c AioForbidsInsert+1 IsParallelWorker-1
+//   in heap_prepare_insert
 // target: src/backend/access/common/toast_internals.c AioInsertCommandId+1 GetCurrentCommandId-1
+//   in toast_save_datum
 // target: src/backend/commands/createas.c AioPlanInto+1 pg_plan_query-1 into+1
+//   in ExecCreateTableAs
 // target: src/backend/commands/explain.c AioPlanInto+1 pg_plan_query-1 into+1
+//   in standard_ExplainOneQuery
 // target: src/backend/commands/matview.c AioPlanMatview+1 pg_plan_query-1 dest+1
+//   in refresh_matview_datafill
 
 @share@
 expression pcxt;

@@ -6,8 +6,11 @@
 // Without it: a server has nothing to do while the rows of a FETCH are used, and until its turn comes.
 // Could disappear: if upstream's postgres_fdw did so.
 //
+// include: aio/async_fdw.h
 // target: contrib/postgres_fdw/postgres_fdw.c AioFdwFetchMore+1 fetch_more_data-1 AioFdwFetched+1 AioFdwSizeFetch+1 pgfdw_get_result-1 AioFdwRescan+1 AioFdwScanBegins+1 AioFdwFreeConnection+2 conn_state+2 node+4
+//   in create_cursor execute_dml_stmt fetch_more_data fetch_more_data_begin postgresBeginForeignScan postgresIterateForeignScan postgresReScanForeignScan
 // target: contrib/postgres_fdw/option.c AioFdwInitialize+1
+//   in _PG_init
 
 @begins@
 symbol node;

@@ -4,6 +4,7 @@
 # Without it: what a scan has asked for would have to be found in a table, for each of its rows.
 # Could disappear: with postgres-fdw-scan.cocci.
 #
+# include: aio/async_fdw.h
 # target: contrib/postgres_fdw/postgres_fdw.c AioFdwAhead+1 ahead+1 SubTransactionId+1 began+1
 
 s|^} PgFdwScanState;$|\tstruct AioFdwAhead *ahead;\n\tSubTransactionId began;\n&|

@@ -6,8 +6,11 @@
 // Without it: each batch is waited for.
 // Could disappear: if upstream's postgres_fdw did so.
 //
+// include: aio/async_fdw.h
 // target: contrib/postgres_fdw/postgres_fdw.c AioFdwMakeReady+1 AioFdwDeallocate+1 AioFdwPrepare+1 AioFdwSent+1 AioFdwProcessPending+3 process_pending_request-4 conn_state-2 pendingAreq-2 deallocate_query-1 prepare_foreign_modify-1
+//   in create_cursor execute_dml_stmt execute_foreign_modify postgresForeignAsyncConfigureWait
 // target: contrib/postgres_fdw/connection.c AioFdwLeavePipeline+2 AioFdwProcessPending+2 process_pending_request-2
+//   in GetConnection pgfdw_abort_cleanup pgfdw_abort_cleanup_begin pgfdw_exec_query
 
 @ready@
 expression a, b;

@@ -8,8 +8,11 @@
 # Could disappear: if upstream passed over kinds that it does not know.
 #
 # target: src/backend/utils/activity/pgstat.c AioStatsFile+2 AioStatsTemporaryFile+1 AioWritesStats+2 AioWriteStatsFiles+1 AioReadStatsFiles+1 AioRemoveStatsFile+1 PGSTAT_STAT_PERMANENT_FILENAME-2 PGSTAT_STAT_PERMANENT_TMPFILE-1 write_to_file-2 pgstat_write_statsfile-1 pgstat_read_statsfile-1
+#   in pgstat_before_server_shutdown pgstat_discard_stats pgstat_read_statsfile pgstat_restore_stats pgstat_write_statsfile
 # target: src/backend/utils/activity/pgstat_xact.c AioDropStats+4 pgstat_drop_entry_ext-4
+#   in AtEOSubXact_PgStat_DroppedStats AtEOXact_PgStat_DroppedStats pgstat_execute_transactional_drops
 # target: src/backend/utils/activity/pgstat_relation.c AioCopyIndexStats+1 dst+1 src+1
+#   in pgstat_copy_relation_stats
 
 s|^(\tconst char \*statfile = )PGSTAT_STAT_PERMANENT_FILENAME;$|\1AioStatsFile();|
 s|^(\tconst char \*tmpfile = )PGSTAT_STAT_PERMANENT_TMPFILE;$|\1AioStatsTemporaryFile();|

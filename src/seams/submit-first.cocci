@@ -6,9 +6,13 @@
 // Could disappear: if upstream's batch mode did this itself.
 //
 // target: src/backend/storage/lmgr/lwlock.c AioBeforeBlock+1
+//   in LWLockQueueSelf
 // target: src/backend/storage/ipc/waiteventset.c AioBeforeSleep+1
+//   in WaitEventSetWait
 // target: src/backend/storage/aio/aio.c AioBeforeBlock+2
+//   in pgaio_enter_batchmode pgaio_wref_wait
 // target: src/backend/storage/lmgr/condition_variable.c AioBeforeConditionVariable+1
+//   in ConditionVariableTimedSleep
 
 @lwlock@
 statement S1, S2;

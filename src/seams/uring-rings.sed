@@ -6,7 +6,9 @@
 # Could disappear: if upstream closed its rings.
 #
 # target: src/backend/storage/aio/method_io_uring.c AioUringQueueInit+1 io_uring_queue_init-1 AioUringQueueInitMem+1 io_uring_queue_init_mem-1 io_max_concurrency-2
+#   in pgaio_uring_shmem_init
 # target: src/backend/postmaster/syslogger.c AioForgetRings+1
+#   in SysLoggerMain
 
 s|io_uring_queue_init\(io_max_concurrency, &context->io_uring_ring, 0\)|AioUringQueueInit(\&context->io_uring_ring)|
 s|io_uring_queue_init_mem\(io_max_concurrency, &context->io_uring_ring, |AioUringQueueInitMem(\&context->io_uring_ring, |

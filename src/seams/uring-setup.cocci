@@ -7,6 +7,7 @@
 // Could disappear: with a hint of upstream's own.
 //
 // target: src/backend/storage/aio/method_io_uring.c AioUringSetupHint+1 AioUringBeforeSetup+1
+//   in pgaio_uring_shmem_init
 
 @@
 symbol hint, ret, errno, shmem;

@@ -7,10 +7,15 @@
 // Could disappear: when upstream has statistics of its AIO.
 //
 // target: src/backend/storage/aio/aio.c AioCountSubmission+1 AioCountCompletion+1 AioCountReclaim+1 AioBeginWait+4 AioEndWait+4
+//   in pgaio_closing_fd pgaio_io_process_completion pgaio_io_reclaim pgaio_io_wait_for_free pgaio_shutdown pgaio_submit_staged pgaio_wref_wait
 // target: src/backend/storage/aio/aio_io.c AioCountSynchronous+1
+//   in pgaio_io_perform_synchronously
 // target: src/backend/utils/activity/pgstat_io.c AioReportStats+1
+//   in pgstat_flush_io
 // target: src/backend/executor/instrument.c AioStartNode+1 AioStopNode+1 AioForgetNodes+1
+//   in InstrAlloc InstrStartNode InstrStopNode
 // target: src/backend/executor/execParallel.c AioStartUsageOfWorker+1 AioReportNodeUsage+1 AioCollectNodeUsage+1 toc+2 pei+2 pcxt+1 planstate+2 queryDesc+1
+//   in ExecParallelCleanup ParallelQueryMain
 
 @submit@
 symbol pgaio_method_ops;

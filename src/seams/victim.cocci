@@ -8,6 +8,7 @@
 // Could disappear: when upstream writes shared buffers through its AIO.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioVictim+1 may_suspend+3 false+1 AioVictimBuffer+1 GetVictimBuffer-1 smgr+1 forkNum+1 StrategyGetBuffer-1 AioWriteVictim+1 AioBeforeCleanupWait+1 if+1 LWLockRelease+1 UnpinBuffer+1 goto+1 again+1
+//   in BufferAlloc ExtendBufferedRelShared GetVictimBuffer LockBufferForCleanup
 
 @next@
 typedef bool;

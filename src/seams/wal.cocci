@@ -6,7 +6,9 @@
 // Could disappear: when upstream writes WAL through its AIO.
 //
 // target: src/backend/access/transam/xlog.c AioWalRecordInserted+1 AioMakeRoomInWal+1 AioFlushWal+1 AioWriteWalInBackground+1 if+3
+//   in AdvanceXLInsertBuffer XLogBackgroundFlush XLogFlush XLogInsertRecord
 // target: src/backend/postmaster/walwriter.c AioWalWriterCycle+1 XLogBackgroundFlush-1
+//   in WalWriterMain
 
 @inserted@
 expression kind;

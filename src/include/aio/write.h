@@ -116,6 +116,11 @@ extern void AioCountBufferAlloc(void);
 extern int	AioPassOverInRing(BufferAccessStrategy strategy,
 							  const Buffer *buffers, int n);
 
+/* tails/bulk_write.c, called by seams */
+struct BulkWriteState;
+extern bool AioBulkFlush(struct BulkWriteState *bulkstate);
+extern void AioBulkFinish(struct BulkWriteState *bulkstate);
+
 /* tails/condition_variable.c */
 extern bool AioPreparedToSleep(void);
 

@@ -17,11 +17,13 @@ class Weave(unittest.TestCase):
         self.top = pathlib.Path(scratch.name)
         for name, text in {
                 'upstream/meson.build': "project('postgresql', version: '18.99')\n",
-                'upstream/a.c': 'int f(void)\n{\n    return old(1);\n}\n',
+                'upstream/a.c': '#include "postgres.h"\n\nint\nf(void)\n{\n    return old(1);\n}\n',
                 'upstream/dir/b.c': 'int g;\n',
                 'repo/subprojects/postgresql.wrap': '[wrap-file]\ndirectory = postgresql-18.98\n',
                 'repo/src/seams/links': 'link: ours -> dir/aio\n',
-                'repo/src/seams/call.sed': '# target: a.c Aio+1 old-1\ns/old/Aio/\n',
+                'repo/src/seams/tails': '# nothing\n',
+                'repo/src/seams/mirrors': '',
+                'repo/src/seams/call.sed': '# target: a.c Aio+1 old-1\n#   in f\ns/old/Aio/\n',
                 'repo/ours/x.c': '\n'}.items():
             self.write(name, text)
         shutil.copy(SEAMS / 'weave', self.top / 'repo/src/seams/weave')
@@ -54,7 +56,7 @@ class Weave(unittest.TestCase):
         self.assertTrue((self.top / 'woven/dir/aio/x.c').exists())
 
     def test_semantic_patch(self):
-        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n@@ @@\n+ AioMore();\n  return Aio(...);\n')
+        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n//   in f\n@@ @@\n+ AioMore();\n  return Aio(...);\n')
         self.woven()
         self.assertIn('AioMore();', self.read('woven/a.c'))
 
@@ -62,7 +64,7 @@ class Weave(unittest.TestCase):
         self.woven()
         for name in ('a.c', 'dir/b.c'):
             os.utime(self.top / 'woven' / name, (1, 1))
-        self.write('repo/src/seams/call.sed', '# target: a.c AioNew+1 old-1\ns/old/AioNew/\n')
+        self.write('repo/src/seams/call.sed', '# target: a.c AioNew+1 old-1\n#   in f\ns/old/AioNew/\n')
         self.woven()
         self.assertEqual((self.top / 'woven/dir/b.c').stat().st_mtime, 1)
         self.assertNotEqual((self.top / 'woven/a.c').stat().st_mtime, 1)
@@ -78,7 +80,7 @@ class Weave(unittest.TestCase):
 
     def test_rule_that_no_longer_matches(self):
         self.woven()
-        self.write('upstream/a.c', 'int f(void)\n{\n    return renamed(1);\n}\n')
+        self.write('upstream/a.c', 'int\nf(void)\n{\n    return renamed(1);\n}\n')
         self.fails('seam call.sed: a.c: expected Aio+1, found +0; '
                    'likely cause: PostgreSQL 18.99 differs from 18.98, for which it was written')
         self.assertIn('Aio(1)', self.read('woven/a.c'))
@@ -100,8 +102,8 @@ class Weave(unittest.TestCase):
         self.fails('seam other.sed: dir/c.c: no such file')
 
     def test_what_spatch_cannot_parse_is_the_cause(self):
-        self.write('upstream/a.c', 'int f(void)\n{\n    return old(1);\n}\n\nint\ng(void)\n{\n    int x = (; h();\n}\n')
-        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n@@ @@\n g(...)\n {\n'
+        self.write('upstream/a.c', 'int\nf(void)\n{\n    return old(1);\n}\n\nint\ng(void)\n{\n    int x = (; h();\n}\n')
+        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n//   in g\n@@ @@\n g(...)\n {\n'
                    '+ AioMore();\n  h();\n ...\n }\n')
         self.fails('seam more.cocci: a.c: expected AioMore+1, found +0; likely cause: spatch')
         self.fails('cannot parse g()')
@@ -112,9 +114,9 @@ class Weave(unittest.TestCase):
 
     def test_spatch_does_not_see_attributes(self):
         attributes = 'pg_attribute_unused() = 0, j PG_USED_FOR_ASSERTS_ONLY'
-        self.write('upstream/a.c', 'pg_noreturn static pg_noinline void\nf(void)\n{\n'
+        self.write('upstream/a.c', '#include "postgres.h"\npg_noreturn static pg_noinline void\nf(void)\n{\n'
                    f'    int i {attributes};\n\n    i++;\n    old(1); /* pg_noinline */\n}}\n')
-        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n@@ @@\n f(...)\n {\n <+...\n'
+        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n//   in f\n@@ @@\n f(...)\n {\n <+...\n'
                    '+ AioMore();\n  Aio(...);\n ...+>\n }\n')
         self.woven()
         text = self.read('woven/a.c')
@@ -130,6 +132,109 @@ class Weave(unittest.TestCase):
     def test_check_writes_nothing(self):
         self.assertEqual(self.weave('--check', 'upstream').returncode, 0)
         self.assertFalse((self.top / 'woven').exists())
+
+    def test_header_comes_with_names_of_ours(self):
+        self.write('repo/src/seams/more.sed', '# target: a.c AioMore+1\n#   in f\ns/Aio/AioMore(&)/\n')
+        self.write('repo/src/seams/other.sed', '# include: ours/other.h\n# target: a.c aio_other+1\n#   in f\n'
+                   's/1/aio_other/\n')
+        self.woven()
+        self.assertTrue(self.read('woven/a.c').startswith(
+            '#include "postgres.h"\n\n#include "ours/other.h"\n\n#include "aio/seams.h"\n'), self.read('woven/a.c'))
+
+    def test_header_has_no_place(self):
+        self.write('upstream/a.c', 'int\nf(void)\n{\n    return old(1);\n}\n')
+        self.write('repo/src/seams/call.sed', '# target: a.c AioNew+1 old-1\n#   in f\ns/old/AioNew/\n')
+        self.fails('include aio/seams.h: a.c: does not include postgres.h once')
+
+    def test_rule_that_matches_elsewhere(self):
+        self.write('upstream/a.c', self.read('upstream/a.c').replace('f(void)', 'g(void)'))
+        self.fails('seam call.sed: a.c: expected in f(), found in g()')
+
+    def test_place_is_a_function_and_not_a_prototype(self):
+        self.write('upstream/a.c', 'int\nh(void);\nint\nf(int a /* ( */, int b)\n{\n    if (a) {\n    }\n'
+                   '    return old(1);\n}\n')
+        self.woven()
+
+    def tail(self):
+        self.write('repo/src/seams/tails', '# why\ntail: dir/b.c <- ours/x.c\n')
+
+    def test_tail(self):
+        self.tail()
+        self.woven()
+        self.assertEqual(self.read('woven/dir/b.c'), 'int g;\n\n#include "aio/x.c"\n')
+
+    def test_tail_of_a_file_that_is_gone(self):
+        self.tail()
+        (self.top / 'upstream/dir/b.c').unlink()
+        self.fails('tail ours/x.c: dir/b.c: no such file')
+
+    def test_tail_that_is_gone(self):
+        self.tail()
+        (self.top / 'repo/ours/x.c').unlink()
+        self.fails('tails: ours/x.c is no file of a directory in `links`')
+
+    def test_list_that_cannot_be_read(self):
+        self.write('repo/src/seams/tails', 'tail: dir/b.c\n')
+        self.fails('tails: cannot read "tail: dir/b.c"')
+
+    def mirror(self):
+        self.write('upstream/dir/b.c', 'static int\nupstreams(int a)\n{\n    return a + 1;\n}\n')
+        self.write('repo/ours/x.c', 'int\nours(int a)\n{\n    return a;\n}\n')
+        self.write('repo/src/seams/mirrors', 'mirror: dir/b.c upstreams 0 <- ours/x.c ours\n')
+        done = self.weave('--pin', 'upstream')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('pinned upstreams() of dir/b.c', done.stdout)
+        self.woven()
+
+    def test_mirror_of_what_looks_different(self):
+        self.mirror()
+        self.write('upstream/dir/b.c', 'int other;\nstatic int\nupstreams(int a)\n{\n    /* one more */\n'
+                   '    return\n      a+1;\n}\n')
+        self.woven()
+
+    def test_mirror_of_what_has_changed(self):
+        self.mirror()
+        self.write('upstream/dir/b.c', self.read('upstream/dir/b.c').replace('1', '2'))
+        self.fails('mirror ours of upstreams: dir/b.c: upstreams() has changed: read it beside ours() in ours/x.c')
+        self.assertEqual(self.weave('--pin', 'upstream').returncode, 0)
+        self.woven()
+
+    def test_mirror_of_what_is_gone(self):
+        self.mirror()
+        self.write('upstream/dir/b.c', self.read('upstream/dir/b.c').replace('upstreams', 'renamed'))
+        self.fails('mirror ours of upstreams: dir/b.c: there is no upstreams()')
+        done = self.weave('--pin', 'upstream')
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('there is no upstreams()', done.stderr)
+
+    def test_mirror_that_is_gone(self):
+        self.mirror()
+        self.write('repo/ours/x.c', '\n')
+        self.fails('mirrors: there is no ours() in ours/x.c')
+
+    def test_check_tells_what_became_of_each(self):
+        self.mirror()
+        self.tail()
+        for name, word in ('fits', 'one'), ('moves', 'two'), ('changes', 'three'), ('goes', 'four'):
+            self.write(f'repo/src/seams/{name}.sed', f'# target: a.c {word}-1 x{word}+1\n#   in g\ns/{word}/x&/\n')
+        g = 'int\ng(void)\n{\n    one();\n    two();\n    three();\n    four();\n}\n'
+        self.write('upstream/a.c', self.read('upstream/a.c') + g)
+        done = self.weave('--check', 'upstream')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('7 fits, 0 moved, 0 changed, 0 gone; 5 rules, 1 tails, 1 mirrors; '
+                      '2 files of PostgreSQL 18.99, 6 hunks, 11 lines;', done.stdout)
+
+        g = g.replace('    two();\n', '').replace('    four();\n', '').replace('three();', 'three();\n    three();')
+        f = self.read('upstream/a.c').rpartition('int\ng(')[0].replace('    return', '    two();\n    return')
+        self.write('upstream/a.c', f + g)
+        self.write('upstream/dir/b.c', self.read('upstream/dir/b.c').replace('a + 1', 'a'))
+        done = self.weave('--check', 'upstream')
+        self.assertNotEqual(done.returncode, 0)
+        states = {line.rpartition('  ')[0].split('  ')[0]: line.split()[-1] for line in done.stdout.splitlines()}
+        for name, state in {'call.sed': 'fits', 'fits.sed': 'fits', 'moves.sed': 'moved', 'changes.sed': 'changed',
+                            'goes.sed': 'gone', 'tail ours/x.c': 'fits', 'mirror ours of upstreams': 'changed'}.items():
+            self.assertEqual(states[name], state, name)
+        self.assertIn('3 fits, 1 moved, 2 changed, 1 gone;', done.stdout)
 
 
 if __name__ == '__main__':

@@ -117,7 +117,7 @@ flush_behind(BulkWriteState *bulkstate, BlockNumber first, BlockNumber last)
  * Raises what extending and writing the file raise, and the errors of earlier
  * writes.
  */
-static bool
+bool
 AioBulkFlush(BulkWriteState *bulkstate)
 {
 	int			npending = bulkstate->npending;
@@ -170,7 +170,7 @@ AioBulkFlush(BulkWriteState *bulkstate)
 }
 
 /* smgr_bulk_finish(): wait for the writes; raises their errors */
-static void
+void
 AioBulkFinish(BulkWriteState *bulkstate)
 {
 	Assert(bulkstate->npending == 0);

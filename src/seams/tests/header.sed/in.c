@@ -1,4 +1,0 @@
-/* a file */
-#include "postgres.h"
-
-#include "fmgr.h"

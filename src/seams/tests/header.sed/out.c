@@ -1,6 +1,0 @@
-/* a file */
-#include "postgres.h"
-
-#include "aio/seams.h"
-
-#include "fmgr.h"

@@ -1,3 +1,0 @@
-#include "postgres.h"
-
-#include "postgres_fdw.h"

@@ -1,3 +1,0 @@
-static int n;
-
-#include "../aio/tails/matview.c"
