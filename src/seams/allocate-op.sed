@@ -3,6 +3,7 @@
 # What: one more operation, after the others, and a case in each switch over them.
 # Without it: space could be allocated ahead only by waiting for it.
 # Could disappear: when upstream's AIO has more operations than reading and writing.
+# Why so many: upstream has a switch over operations in seven functions.
 #
 # target: src/include/storage/aio.h AIO_OP_FALLOCATE+2 PGAIO_OP_WRITEV-1
 # target: src/backend/storage/aio/aio_io.c AIO_OP_FALLOCATE+4 AioPerformFallocate+1

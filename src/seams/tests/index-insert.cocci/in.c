@@ -18,3 +18,18 @@ ExecSimpleRelationInsert(Info *info, Slot *slot)
 {
 	again = ExecInsertIndexTuples(info, slot);
 }
+
+static void
+RelationInvalidateRelation(Relation relation)
+{
+	close(relation);
+	if (relation->rd_amcache)
+		pfree(relation->rd_amcache);
+	pfree(relation->rd_other);
+}
+
+static void
+other(Relation relation)
+{
+	pfree(relation->rd_amcache);
+}

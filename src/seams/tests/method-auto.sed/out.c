@@ -2,7 +2,6 @@ typedef enum IoMethod
 {
 	IOMETHOD_SYNC = 0,
 	IOMETHOD_WORKER,
-	IOMETHOD_LIBAIO,
 	IOMETHOD_AUTO,
 }			IoMethod;
 
@@ -15,14 +14,12 @@ const struct config_enum_entry other_options[] = {
 
 const struct config_enum_entry io_method_options[] = {
 	{"worker", IOMETHOD_WORKER, false},
-	{"libaio", IOMETHOD_LIBAIO, false},
 	{"auto", IOMETHOD_AUTO, false},
 	{NULL, 0, false}
 };
 
 static const IoMethodOps *const pgaio_method_ops_table[] = {
 	[IOMETHOD_WORKER] = &pgaio_worker_ops,
-	[IOMETHOD_LIBAIO] = &aio_libaio_ops,
 	[IOMETHOD_AUTO] = &pgaio_worker_ops,
 };
 
@@ -53,11 +50,11 @@ IoWorkerMain(const void *startup_data, size_t startup_data_len)
 		if (io_index != -1)
 		{
 			/* see pgaio_io_perform_synchronously(). */
-			AioWorkerPerform(ioh);
+			pgaio_io_perform_synchronously(ioh);
 		}
 		else
 		{
-			AioWorkerWait(MyLatch, WL_LATCH_SET, -1,
+			WaitLatch(MyLatch, WL_LATCH_SET, -1,
 					  WAIT_EVENT_IO_WORKER_MAIN);
 		}
 	}
@@ -66,7 +63,7 @@ IoWorkerMain(const void *startup_data, size_t startup_data_len)
 bool
 pgaio_workers_enabled(void)
 {
-	return AioUsesWorkers();
+	return io_method == IOMETHOD_WORKER;
 }
 
 static void

@@ -1,7 +1,6 @@
 static void
 GrantLockLocal(LOCALLOCK *locallock)
 {
-	AioLocalLockGranted(locallock);
 	locallock->nLocks++;
 	locallock->lockOwners[i].nLocks++;
 }
@@ -11,7 +10,6 @@ RemoveLocalLock(LOCALLOCK *locallock)
 {
 	int i;
 
-	AioLocalLockRemoved(locallock);
 	for (i = 0; i < locallock->numLockOwners; i++)
 		forget(i);
 }
@@ -20,9 +18,28 @@ bool
 LockRelease(void)
 {
 	locallock->nLocks--;
-	AioLocalLockReleased(locallock);
 	if (locallock->nLocks > 0)
 		return true;
 	RemoveLocalLock(locallock);
 	return true;
+}
+
+void
+XactLockTableWait(TransactionId xid)
+{
+	LOCKTAG tag;
+	bool first = true;
+
+	prepare(&tag);
+	for (;;)
+		wait(xid);
+}
+
+void
+SpeculativeInsertionWait(TransactionId xid)
+{
+	LOCKTAG tag;
+
+	(void) LockAcquire(&tag, ShareLock, false, false);
+	LockRelease(&tag, ShareLock, false);
 }
