@@ -2,29 +2,27 @@
 //
 // What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; so
 //   does the executor when it finishes, as it need not have run to the end; and every executor run tells us its
-//   snapshot before it begins.  COPY and the executor's main loop run in a guard.
-//   A row that the executor is about to insert is offered to us; before a subtransaction begins, we insert those that we
+//   snapshot before it begins.  A row that the executor is about to insert is offered to us; before a subtransaction begins, we insert those that we
 //   have kept.  Logical replication tells us of each message, and DDL before it looks who uses a table.
 // Without it: a statement would end with index entries that are nowhere but in its memory; and a later row's error would
 //   hide that of a row whose keys are waiting.
-// Could disappear: with a table access method interface for bulk inserts into indexes.
+// Could disappear: with a table access method interface for bulk inserts into indexes.  Not by hooks: an extension's
+//   ExecutorRun_hook may call standard_ExecutorRun() without calling ours, and its query would not see rows of this
+//   statement through an index; and ProcessUtility_hook does not hear of tables that C code alters or drops by itself,
+//   as extensions do in triggers, which would then fail because the table is in use.
 //
 // target: src/backend/commands/copyfrom.c AioRowsInserted+1
 //   in CopyFrom
 // target: src/backend/executor/nodeModifyTable.c AioRowsInserted+1 AioKeepBack+1 NULL+1
 //   in ExecInsert ExecModifyTable
-// target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1 AioExecutePlan+1 ExecutePlan-1
+// target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1
 //   in standard_ExecutorFinish standard_ExecutorRun
-// target: src/backend/commands/copy.c AioCopyFrom+1 CopyFrom-1
-//   in DoCopy
 // target: src/backend/access/transam/xact.c AioBeforeSubtransaction+1
 //   in BeginInternalSubTransaction
 // target: src/backend/commands/tablecmds.c AioBeforeDDL+1
 //   in CheckTableNotInUse
 // target: src/backend/replication/logical/worker.c AioBeforeMessage+1
 //   in apply_dispatch
-// target: src/backend/replication/logical/tablesync.c AioCopyFrom+1 CopyFrom-1
-//   in copy_table
 
 @copy@
 symbol estate, error_context_stack;
@@ -37,12 +35,6 @@ identifier callback;
   error_context_stack = callback.previous;
   ...+>
   }
-
-@guard_copy@
-expression cstate;
-@@
-- CopyFrom(cstate)
-+ AioCopyFrom(cstate)
 
 @insert@
 symbol estate;
@@ -87,17 +79,6 @@ symbol estate, queryDesc;
   <+...
   estate = queryDesc->estate;
 + AioBeforeQuery(estate->es_snapshot);
-  ...+>
-  }
-
-@guard_plan@
-@@
-  standard_ExecutorRun(...)
-  {
-  <+...
-- ExecutePlan
-+ AioExecutePlan
-  (...)
   ...+>
   }
 

@@ -1,18 +1,18 @@
 // Files grow into space that was allocated before.
 //
-// What: ExtendBufferedRelShared() locks and unlocks through us; mdzeroextend() asks us to move the end of the file before
-//   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM of
-//   a table goes through us, and ProcessClientReadInterrupt() says that there is nothing to do.
+// What: ExtendBufferedRelShared() locks through us, and says when it unlocks; mdzeroextend() asks us to move the end of the file before
+//   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM
+//   says when it is done with a table, and ProcessClientReadInterrupt() says that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to reserve space.
 //
-// target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioUnlockForExtension+2 UnlockRelationForExtension-2 fork+1 extend_by+1 ExclusiveLock-3
+// target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioBeforeExtensionUnlock+2 fork+1 extend_by+1 ExclusiveLock-1
 //   in ExtendBufferedRelShared
 // target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+3 forknum+4 curblocknum+2 AioForgetReserve+2 smgr_rlocator+1 locator+2 rlocator+1
 //   in mdtruncate mdunlink mdzeroextend
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
 //   in ProcessClientReadInterrupt
-// target: src/backend/commands/vacuum.c AioVacuumTable+1 table_relation_vacuum-1
+// target: src/backend/commands/vacuum.c AioTableVacuumed+1
 //   in vacuum_rel
 
 @lock@
@@ -33,8 +33,8 @@ expression r;
   ExtendBufferedRelShared(...)
   {
   <+...
-- UnlockRelationForExtension(r, ExclusiveLock)
-+ AioUnlockForExtension(r)
++ AioBeforeExtensionUnlock();
+  UnlockRelationForExtension(r, ExclusiveLock);
   ...+>
   }
 
@@ -104,7 +104,7 @@ statement S1, S2;
   }
 
 @vacuum@
+expression rel;
 @@
-- table_relation_vacuum
-+ AioVacuumTable
-  (...)
+  table_relation_vacuum(rel, ...);
++ AioTableVacuumed(rel);

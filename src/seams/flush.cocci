@@ -16,7 +16,9 @@ expression hdr, reln, object, context;
   {
   <+...
 + if (!AioFlush(hdr))
++ {
   FlushBuffer(hdr, reln, object, context);
++ }
   ...+>
   }
 

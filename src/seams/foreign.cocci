@@ -17,8 +17,11 @@ symbol estate, canSetTag;
   ExecBatchInsert(...)
   {
   <+...
-- rri->ri_FdwRoutine->ExecForeignBatchInsert(estate, rri, slots, planslots, n)
-+ AioForeignBatchInsert(estate, rri, slots, planslots, n, canSetTag ? &estate->es_processed : NULL, NULL)
+- rri->ri_FdwRoutine->ExecForeignBatchInsert
++ AioForeignBatchInsert
+  (
++ canSetTag ? &estate->es_processed : NULL, NULL,
+  estate, rri, slots, planslots, n)
   ...+>
   }
 
@@ -30,7 +33,10 @@ symbol estate, processed, cstate;
   CopyMultiInsertBufferFlush(...)
   {
   <+...
-- rri->ri_FdwRoutine->ExecForeignBatchInsert(estate, rri, slots, planslots, n)
-+ AioForeignBatchInsert(estate, rri, slots, planslots, n, (uint64 *) processed, &cstate->relname_only)
+- rri->ri_FdwRoutine->ExecForeignBatchInsert
++ AioForeignBatchInsert
+  (
++ (uint64 *) processed, &cstate->relname_only,
+  estate, rri, slots, planslots, n)
   ...+>
   }

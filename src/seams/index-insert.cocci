@@ -8,6 +8,7 @@
 // Without it: index inserts wait for their reads one after the other; and one that was suspended in a read could come back
 //   to freed memory, if a sibling processed invalidations meanwhile.
 // Could disappear: if aminsert could return a pending handle, as proposed on pgsql-hackers.
+// Why so many: spatch lays out a function anew whose parameters change; 18 lines are the parameters of one.
 //
 // target: src/backend/executor/execIndexing.c AioExecInsertIndexTuples+1 ExecInsertIndexTuples-1 AioInsertBatch+1 batch+2 i+1 AioIndexInsert+1 index_insert-1
 //   in AioExecInsertIndexTuples ExecInsertIndexTuples

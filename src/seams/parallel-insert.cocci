@@ -1,12 +1,13 @@
 // Workers of a parallel plan insert the rows they find into a new table.
 //
-// What: ExecInitParallelPlan() creates the workers' shared memory, ParallelQueryMain() a worker's receiver, and
-//   ExecParallelFinish() waits for workers, through us; heap_prepare_insert() and toast_save_datum() ask us what a worker
+// What: ExecInitParallelPlan() creates the workers' shared memory through us; ParallelQueryMain() asks us where a worker's
+//   rows go, and ExecParallelFinish() tells us that the workers have ended; heap_prepare_insert() and toast_save_datum() ask us what a worker
 //   may do; CREATE TABLE AS, EXPLAIN of it, and REFRESH MATERIALIZED VIEW plan through us.
 // Without it: the leader inserts all rows.
-// Could disappear: if upstream's workers could insert.
+// Could disappear: if upstream's workers could insert.  Planning is no matter for planner_hook, which does not hear into
+//   which table the rows go: another hook would have to leave that for it, and other queries are planned in between.
 //
-// target: src/backend/executor/execParallel.c AioInitializeParallelDSM+1 InitializeParallelDSM-1 planstate+1 AioParallelReceiver+1 ExecParallelGetReceiver-1 AioWaitForParallelWorkersToFinish+1 WaitForParallelWorkersToFinish-1
+// target: src/backend/executor/execParallel.c AioInitializeParallelDSM+1 InitializeParallelDSM-1 planstate+1 AioParallelReceiver+1 receiver+2 toc+1 AioWorkersFinished+1 pei+1 pcxt+1
 //   in ExecInitParallelPlan ExecParallelFinish ParallelQueryMain
 // target: src/backend/access/heap/heapam.c AioForbidsInsert+1 IsParallelWorker-1
 //   in heap_prepare_insert
@@ -32,24 +33,25 @@ symbol planstate;
   }
 
 @receiver@
+expression seg;
+symbol receiver, toc;
 @@
   ParallelQueryMain(...)
   {
   <+...
-- ExecParallelGetReceiver
-+ AioParallelReceiver
-  (...)
+  receiver = ExecParallelGetReceiver(seg, toc);
++ receiver = AioParallelReceiver(toc, receiver);
   ...+>
   }
 
 @finish@
+expression pcxt;
 @@
   ExecParallelFinish(...)
   {
   <+...
-- WaitForParallelWorkersToFinish
-+ AioWaitForParallelWorkersToFinish
-  (...)
+  WaitForParallelWorkersToFinish(pcxt);
++ AioWorkersFinished(pcxt);
   ...+>
   }
 

@@ -1,16 +1,16 @@
 // postgres_fdw sends batches of rows without waiting.
 //
 // What: execute_foreign_modify() makes the connection ready through us, prepares and deallocates through us, and asks
-//   whether to wait for the result; what is pending on a connection is finished through us; the end of a transaction
+//   whether to wait for the result; the end of a transaction
 //   that has failed leaves libpq's pipeline mode first.
 // Without it: each batch is waited for.
 // Could disappear: if upstream's postgres_fdw did so.
 //
 // include: aio/async_fdw.h
-// target: contrib/postgres_fdw/postgres_fdw.c AioFdwMakeReady+1 AioFdwDeallocate+1 AioFdwPrepare+1 AioFdwSent+1 AioFdwProcessPending+3 process_pending_request-4 conn_state-2 pendingAreq-2 deallocate_query-1 prepare_foreign_modify-1
-//   in create_cursor execute_dml_stmt execute_foreign_modify postgresForeignAsyncConfigureWait
-// target: contrib/postgres_fdw/connection.c AioFdwLeavePipeline+2 AioFdwProcessPending+2 process_pending_request-2
-//   in GetConnection pgfdw_abort_cleanup pgfdw_abort_cleanup_begin pgfdw_exec_query
+// target: contrib/postgres_fdw/postgres_fdw.c AioFdwMakeReady+1 AioFdwDeallocate+1 AioFdwPrepare+1 AioFdwSent+1 process_pending_request-1 conn_state-2 pendingAreq-2 deallocate_query-1 prepare_foreign_modify-1
+//   in execute_foreign_modify
+// target: contrib/postgres_fdw/connection.c AioFdwLeavePipeline+2
+//   in pgfdw_abort_cleanup pgfdw_abort_cleanup_begin
 
 @ready@
 expression a, b;
@@ -59,13 +59,6 @@ symbol fmstate, slots;
   res = pgfdw_get_result(conn);
   ...+>
   }
-
-@pending@
-expression e;
-@@
-- process_pending_request
-+ AioFdwProcessPending
-  (e);
 
 @abort@
 identifier f = {pgfdw_abort_cleanup, pgfdw_abort_cleanup_begin};

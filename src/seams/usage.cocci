@@ -1,13 +1,13 @@
 // What upstream's AIO does is counted, by kind of I/O.
 //
-// What: calls where I/Os are submitted, executed by the process itself, completed and reclaimed, and around waits; one
+// What: calls where I/Os are submitted, executed by the process itself, completed and reclaimed; one
 //   where processes without transactions report what they have counted; two around the execution of a plan node, and
 //   one where its instrumentation is made; three where a parallel worker is instrumented, and where that is passed on.
 // Without it: our views and EXPLAIN (AIO) would know only what tasks do.
 // Could disappear: when upstream has statistics of its AIO.
 //
-// target: src/backend/storage/aio/aio.c AioCountSubmission+1 AioCountCompletion+1 AioCountReclaim+1 AioBeginWait+4 AioEndWait+4
-//   in pgaio_closing_fd pgaio_io_process_completion pgaio_io_reclaim pgaio_io_wait_for_free pgaio_shutdown pgaio_submit_staged pgaio_wref_wait
+// target: src/backend/storage/aio/aio.c AioCountSubmission+1 AioCountCompletion+1 AioCountReclaim+1
+//   in pgaio_io_process_completion pgaio_io_reclaim pgaio_submit_staged
 // target: src/backend/storage/aio/aio_io.c AioCountSynchronous+1
 //   in pgaio_io_perform_synchronously
 // target: src/backend/utils/activity/pgstat_io.c AioReportStats+1
@@ -51,13 +51,6 @@ identifier ioh;
 + AioCountReclaim(ioh);
   ...>
   }
-
-@wait@
-expression ioh, generation;
-@@
-+ AioBeginWait(ioh, generation);
-  pgaio_io_wait(ioh, generation);
-+ AioEndWait();
 
 @perform@
 type T;

@@ -6,6 +6,7 @@
 //   that keeps a pin.
 // Without it: a backend that needs buffers waits for the disk at each dirty page.
 // Could disappear: when upstream writes shared buffers through its AIO.
+// Why so many: each line is one argument or call, in four functions of which one passes it on to another.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioVictim+1 may_suspend+3 false+1 AioVictimBuffer+1 GetVictimBuffer-1 smgr+1 forkNum+1 StrategyGetBuffer-1 AioWriteVictim+1 AioBeforeCleanupWait+1 if+1 LWLockRelease+1 UnpinBuffer+1 goto+1 again+1
 //   in BufferAlloc ExtendBufferedRelShared GetVictimBuffer LockBufferForCleanup

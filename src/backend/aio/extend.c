@@ -31,7 +31,6 @@
 #include "access/genam.h"
 #include "access/parallel.h"
 #include "access/relation.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_am_d.h"
@@ -773,12 +772,11 @@ AioLockForExtension(Relation rel, ForkNumber forknum, uint32 nblocks)
 	extending = one;
 }
 
-/* The fork has been extended, or not: release that lock. */
+/* The fork has been extended, or not: that lock is about to be released. */
 void
-AioUnlockForExtension(Relation rel)
+AioBeforeExtensionUnlock(void)
 {
 	extending = NULL;
-	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
 /* The fork that is being extended, if it has a reserve and is this one. */
@@ -963,19 +961,15 @@ trim_slack(Relation rel)
 }
 
 /*
- * Vacuum a table that is open and locked, and give back what is allocated past
- * its end and those of its indexes.  In place of table_relation_vacuum(), with
- * its arguments; raises what that does.
+ * A table that is open and locked has been vacuumed: give back what is
+ * allocated past its end and those of its indexes.
  */
 void
-AioVacuumTable(Relation rel, struct VacuumParams *params,
-			   BufferAccessStrategy strategy)
+AioTableVacuumed(Relation rel)
 {
-	List	   *indexes;
+	List	   *indexes = RelationGetIndexList(rel);
 
-	table_relation_vacuum(rel, params, strategy);
 	trim_slack(rel);
-	indexes = RelationGetIndexList(rel);
 	foreach_oid(id, indexes)
 	{
 		Relation	index = index_open(id, AccessShareLock);

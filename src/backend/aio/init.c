@@ -243,5 +243,6 @@ AioInitialize(void)
 	AioExplainInitialize();
 	AioNodeUsageInitialize();
 	AioForeignInitialize();
+	AioGuardInitialize();
 	AioParallelInsertInitialize();
 }

@@ -369,19 +369,15 @@ AioResetIndexStats(Oid index)
 }
 
 /*
- * In place of pgstat_drop_entry_ext() where a transaction ends: what upstream
- * drops with a relation, of which it keeps account in WAL and for prepared
- * transactions, goes for ours, too.
+ * pgstat_drop_entry_ext(): what upstream drops with a relation, of which it
+ * keeps account in WAL and for prepared transactions, goes for ours, too.
  */
-bool
-AioDropStats(PgStat_Kind kind, Oid dboid, uint64 objid, bool missing_ok)
+void
+AioDropStats(PgStat_Kind kind, Oid dboid, uint64 objid)
 {
-	bool		freed = pgstat_drop_entry_ext(kind, dboid, objid, missing_ok);
-
 	if (kind == PGSTAT_KIND_RELATION && shared_stats() != NULL &&
 		!pgstat_drop_entry_ext(AIO_PGSTAT_KIND_INDEX, dboid, objid, true))
-		freed = false;
-	return freed;
+		pgstat_request_entry_refs_gc();
 }
 
 /* pgstat_copy_relation_stats(): an index takes the place of another one. */

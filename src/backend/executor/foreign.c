@@ -115,15 +115,15 @@ raise_failure(EState *estate)
 }
 
 /*
- * In place of ExecForeignBatchInsert: the arguments are its own, but for the
+ * In place of ExecForeignBatchInsert.  Before its own arguments come the
  * counter to which the caller adds the rows that it returns, and COPY's flag
  * that the context of an error does not name a line; or NULL.
  */
 TupleTableSlot **
-AioForeignBatchInsert(EState *estate, ResultRelInfo *rri,
+AioForeignBatchInsert(uint64 *processed, bool *relname_only,
+					  EState *estate, ResultRelInfo *rri,
 					  TupleTableSlot **slots, TupleTableSlot **planSlots,
-					  int *nslots, uint64 *processed,
-					  bool *relname_only)
+					  int *nslots)
 {
 	AioForeignInsert *insert = NULL;
 	AioForeignInsert *outer = handed_over;

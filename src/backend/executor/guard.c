@@ -27,14 +27,18 @@
 
 #include "access/xact.h"
 #include "aio/backlog.h"
+#include "aio/foreign.h"
 #include "aio/index_insert.h"
 #include "aio/task_port.h"
 #include "backlog.h"
 #include "commands/copyfrom_internal.h"
+#include "executor/executor.h"
 #include "guard.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
+
+static ExecutorRun_hook_type prev_ExecutorRun;
 
 /*
  * Could this error be about a row?  Unlike AioIsDataError(), which has to
@@ -120,21 +124,22 @@ settle(AioGuard *guard)
 }
 
 /*
- * CopyFrom(), in a guard.
+ * CopyFrom(), in a guard.  A seam gives upstream's another name, so that every
+ * caller comes here.
  */
 uint64
-AioCopyFrom(CopyFromState cstate)
+CopyFrom(CopyFromState cstate)
 {
 	AioGuard	guard;
 	uint64		processed = 0;
 
 	if (aio_index_batch_memory == 0 || !aio_await_index_inserts)
-		return CopyFrom(cstate);
+		return upstream_CopyFrom(cstate);
 
 	AioGuardBegin(&guard, NULL, cstate);
 	PG_TRY();
 	{
-		processed = CopyFrom(cstate);
+		processed = upstream_CopyFrom(cstate);
 	}
 	PG_CATCH();
 	{
@@ -147,18 +152,40 @@ AioCopyFrom(CopyFromState cstate)
 	return processed;
 }
 
-/*
- * run(arg), which runs the plan of query, in a guard.
- */
-void
-AioRunGuarded(QueryDesc *query, void (*run) (void *arg), void *arg)
+static void
+run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	if (prev_ExecutorRun)
+		prev_ExecutorRun(query, direction, count);
+	else
+		standard_ExecutorRun(query, direction, count);
+}
+
+/* Does a plan insert the one row of a VALUES list? */
+static inline bool
+inserts_one_row(PlanState *plan)
+{
+	return IsA(plan, ModifyTableState) && IsA(outerPlanState(plan), ResultState) &&
+		outerPlanState(outerPlanState(plan)) == NULL;
+}
+
+/* Run a plan, in a guard if rows or keys of the statement may wait. */
+static void
+run_guarded(QueryDesc *query, ScanDirection direction, uint64 count)
 {
 	AioGuard	guard;
+
+	if (query->operation != CMD_INSERT || aio_index_batch_memory == 0 ||
+		!aio_await_index_inserts || inserts_one_row(query->planstate))
+	{
+		run_plan(query, direction, count);
+		return;
+	}
 
 	AioGuardBegin(&guard, query, NULL);
 	PG_TRY();
 	{
-		run(arg);
+		run_plan(query, direction, count);
 	}
 	PG_CATCH();
 	{
@@ -168,4 +195,43 @@ AioRunGuarded(QueryDesc *query, void (*run) (void *arg), void *arg)
 	}
 	PG_END_TRY();
 	AioGuardEnd(&guard);
+}
+
+/*
+ * ExecutorRun().  While a plan runs it is known whether all its rows are
+ * wanted.
+ *
+ * An extension whose hook calls standard_ExecutorRun() itself passes over this
+ * one: then no keys of its statements wait, and nothing else is different.
+ */
+static void
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	EState	   *outer = aio_running_to_end;
+
+	aio_running_to_end = count == 0 ? query->estate : NULL;
+	if (outer == NULL)
+	{
+		/* if it fails, others begin by setting it */
+		run_guarded(query, direction, count);
+		aio_running_to_end = NULL;
+		return;
+	}
+	PG_TRY();
+	{
+		run_guarded(query, direction, count);
+	}
+	PG_FINALLY();
+	{
+		aio_running_to_end = outer;
+	}
+	PG_END_TRY();
+}
+
+/* While libraries are preloaded. */
+void
+AioGuardInitialize(void)
+{
+	prev_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
 }

@@ -35,7 +35,8 @@ AioGuardBegin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 	guard->query = query;
 	guard->cstate = cstate;
 	guard->backlog_of = query != NULL ? query->estate : NULL;
-	guard->memory_context = CurrentMemoryContext;
+	guard->memory_context = query != NULL ? query->estate->es_query_cxt :
+		CurrentMemoryContext;
 	guard->owner = CurrentResourceOwner;
 	guard->nest_level = GetCurrentTransactionNestLevel();
 	GetUserIdAndSecContext(&guard->userid, &guard->sec_context);

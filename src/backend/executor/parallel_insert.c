@@ -315,11 +315,10 @@ AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
 
 /* ExecParallelFinish(): all workers have ended; how much have they done? */
 void
-AioWaitForParallelWorkersToFinish(ParallelContext *pcxt)
+AioWorkersFinished(ParallelContext *pcxt)
 {
 	SharedInsert *shared;
 
-	WaitForParallelWorkersToFinish(pcxt);
 	AioAddUsageOfWorkers(pcxt);
 	if (leader == NULL)
 		return;
@@ -403,8 +402,8 @@ insert_destroy(DestReceiver *self)
  * The receiver of a worker's rows: 'queue', which leads to the leader, or one
  * that inserts them.
  */
-DestReceiver *
-AioInsertingReceiver(shm_toc *toc, DestReceiver *queue)
+static DestReceiver *
+inserting_receiver(shm_toc *toc, DestReceiver *queue)
 {
 	SharedInsert *shared = shm_toc_lookup(toc, PARALLEL_KEY_INSERT, true);
 	InsertReceiver *receiver;
@@ -420,6 +419,14 @@ AioInsertingReceiver(shm_toc *toc, DestReceiver *queue)
 	receiver->queue = queue;
 	receiver->shared = shared;
 	return &receiver->pub;
+}
+
+/* ParallelQueryMain(): where this worker's rows go instead of to its queue */
+DestReceiver *
+AioParallelReceiver(shm_toc *toc, DestReceiver *queue)
+{
+	AioCountNodesOfWorker(toc);
+	return inserting_receiver(toc, queue);
 }
 
 /* heap_prepare_insert(): is this a worker that must not insert? */

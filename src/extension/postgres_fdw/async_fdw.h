@@ -16,8 +16,10 @@
 struct PgFdwModifyState;
 struct PgFdwConnState;
 
+/* upstream's, for which async_pending.c has a stand-in */
+extern void upstream_process_pending_request(AsyncRequest *areq);
+
 /* async_pending.c, which is included at the end of postgres_fdw.c */
-extern void AioFdwProcessPending(AsyncRequest *areq);
 extern void AioFdwFreeConnection(struct PgFdwConnState *state);
 extern bool AioFdwIsAsyncCapable(Oid foreigntableid);
 

@@ -403,7 +403,7 @@ AioFdwMakeReady(PgFdwModifyState *fmstate, CmdType operation)
 	if (state->pendingAreq != NULL &&
 		(!defer || pipeline == NULL || pipeline->synced))
 	{
-		AioFdwProcessPending(state->pendingAreq);
+		process_pending_request(state->pendingAreq);
 		pipeline = NULL;
 	}
 	if (!defer)

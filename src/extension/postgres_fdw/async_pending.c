@@ -14,14 +14,15 @@
 #include "async_fdw.h"
 
 /*
- * In place of process_pending_request(): see to the end of what is pending.
- * May raise.
+ * See to the end of what is pending.  A seam gives upstream's function, which
+ * knows of its own requests only, another name, so that every caller comes
+ * here.  May raise.
  */
 void
-AioFdwProcessPending(AsyncRequest *areq)
+process_pending_request(AsyncRequest *areq)
 {
 	if (areq->requestor != NULL)
-		process_pending_request(areq);
+		upstream_process_pending_request(areq);
 	else if (areq->requestee != NULL)
 		take_off((AioFdwAhead *) areq);
 	else
@@ -33,7 +34,7 @@ void
 AioFdwFreeConnection(PgFdwConnState *state)
 {
 	if (state->pendingAreq != NULL)
-		AioFdwProcessPending(state->pendingAreq);
+		process_pending_request(state->pendingAreq);
 }
 
 /*

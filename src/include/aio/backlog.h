@@ -35,11 +35,7 @@ extern PGDLLIMPORT bool aio_backlogs_exist;
 extern PGDLLIMPORT uint64 aio_rows_applied;
 
 extern void AioExplainInitialize(void);
-extern uint64 AioCopyFrom(CopyFromState cstate);
-extern void AioExecutePlan(QueryDesc *query, CmdType operation,
-						   bool sendTuples, uint64 numberTuples,
-						   ScanDirection direction, DestReceiver *dest);
-extern void AioRunGuarded(QueryDesc *query, void (*run) (void *arg), void *arg);
+extern void AioGuardInitialize(void);
 extern bool AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 						 TupleTableSlot *slot, bool canSetTag);
 extern void AioDrainStatement(EState *estate);
@@ -47,5 +43,8 @@ extern void AioDrainVisibleTo(Snapshot snapshot);
 extern void AioInsertKeptRows(void);
 extern void AioEndApply(void);
 extern void AioEndApplyFor(int action);
+
+/* upstream's CopyFrom(), for which guard.c has a stand-in */
+extern uint64 upstream_CopyFrom(CopyFromState cstate);
 
 #endif							/* AIO_BACKLOG_H */

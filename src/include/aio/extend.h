@@ -25,12 +25,10 @@ extern const PgAioHandleCallbacks aio_extend_cb;
 /* this session uses a reserve */
 extern PGDLLIMPORT bool aio_reserves_used;
 
-struct VacuumParams;
-
 /* extend.c, called by seams */
 extern void AioLockForExtension(Relation rel, ForkNumber forknum,
 								uint32 nblocks);
-extern void AioUnlockForExtension(Relation rel);
+extern void AioBeforeExtensionUnlock(void);
 extern int	AioFallocate(SMgrRelation reln, ForkNumber forknum,
 						 BlockNumber block, File file, off_t offset,
 						 off_t amount, uint32 wait_event_info);
@@ -40,8 +38,7 @@ extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 extern void AioForgetReserve(const RelFileLocator *locator,
 							 ForkNumber forknum);
 extern void AioLeaveReserves(void);
-extern void AioVacuumTable(Relation rel, struct VacuumParams *params,
-						   BufferAccessStrategy strategy);
+extern void AioTableVacuumed(Relation rel);
 extern int	AioPerformFallocate(PgAioHandle *ioh);
 
 /* tails/method_io_uring.c, called by a seam */

@@ -128,12 +128,13 @@ extern bool AioMayReadAhead(ForeignScanState *node);
  * ------------------------------------------------------------------------
  */
 
-extern TupleTableSlot **AioForeignBatchInsert(EState *estate,
+extern TupleTableSlot **AioForeignBatchInsert(uint64 *processed,
+											  bool *relname_only,
+											  EState *estate,
 											  ResultRelInfo *rri,
 											  TupleTableSlot **slots,
 											  TupleTableSlot **planSlots,
-											  int *nslots, uint64 *processed,
-											  bool *relname_only);
+											  int *nslots);
 extern void AioFinishForeignInserts(EState *estate);
 extern int	AioForeignStreams(void);
 extern int	AioWaitForAppend(struct WaitEventSet *set, long timeout,

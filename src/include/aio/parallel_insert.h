@@ -39,18 +39,15 @@ extern PlannedStmt *AioPlanMatview(DestReceiver *dest, Query *query,
 								   int cursor_options, ParamListInfo params);
 extern void AioInitializeParallelDSM(ParallelContext *pcxt,
 									 PlanState *planstate);
-extern void AioWaitForParallelWorkersToFinish(ParallelContext *pcxt);
+extern DestReceiver *AioParallelReceiver(shm_toc *toc, DestReceiver *queue);
+extern void AioWorkersFinished(ParallelContext *pcxt);
 extern bool AioForbidsInsert(void);
 extern CommandId AioInsertCommandId(bool used);
 
 /* parallel_insert.c */
 extern void AioParallelInsertInitialize(void);
-extern DestReceiver *AioInsertingReceiver(shm_toc *toc, DestReceiver *queue);
 extern bool AioInsertsInParallel(const PlannedStmt *plan);
 extern bool AioMayInsertInto(const IntoClause *into);
-
-/* tails/execParallel.c, called by a seam */
-extern DestReceiver *AioParallelReceiver(dsm_segment *seg, shm_toc *toc);
 
 /* tails/createas.c, tails/matview.c */
 extern AioInsertTarget AioIntoTarget(DestReceiver *dest);

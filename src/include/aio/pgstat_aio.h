@@ -89,8 +89,7 @@ extern void AioResetIndexStats(Oid index);
 extern void AioCountCompletion(PgAioHandle *ioh);
 extern void AioStatFailure(BackendType backend_type, AioFutureKind kind);
 extern AioIndexStats *AioPendingIndexStats(Relation index);
-extern bool AioDropStats(PgStat_Kind kind, Oid dboid, uint64 objid,
-						 bool missing_ok);
+extern void AioDropStats(PgStat_Kind kind, Oid dboid, uint64 objid);
 extern void AioCopyIndexStats(Relation dst, Relation src);
 extern void AioStampStats(XLogRecPtr checkpoint);
 extern bool AioStatsAreCurrent(XLogRecPtr checkpoint);
@@ -102,7 +101,6 @@ extern XLogRecPtr AioLastCheckpoint(void);
 
 /* tails/pgstat.c, called by seams */
 extern const char *AioStatsFile(void);
-extern const char *AioStatsTemporaryFile(void);
 extern bool AioWritesStats(const struct PgStat_KindInfo *info);
 extern void AioWriteStatsFiles(void);
 extern void AioReadStatsFiles(void);

@@ -236,6 +236,16 @@ class Weave(unittest.TestCase):
             self.assertEqual(states[name], state, name)
         self.assertIn('3 fits, 1 moved, 2 changed, 1 gone;', done.stdout)
 
+    def test_rule_that_changes_much_says_why(self):
+        self.write('upstream/a.c', self.read('upstream/a.c') + 'x\n' * 8)
+        rule = '# target: a.c x-8 y+8\ns/^x/y/\n'
+        self.write('repo/src/seams/much.sed', rule)
+        done = self.weave('--check', 'upstream')
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('seam much.sed: changes 16 lines', done.stderr)
+        self.write('repo/src/seams/much.sed', '# Why so many: a test.\n' + rule)
+        self.assertEqual(self.weave('--check', 'upstream').returncode, 0)
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -23,18 +23,14 @@
 /* is it about the second file? */
 static bool about_ours = false;
 
-/* Which file is to be written or read? */
+/*
+ * Which file is to be written or read?  The name under which it is written at
+ * first is the same for both.
+ */
 const char *
 AioStatsFile(void)
 {
 	return about_ours ? AIO_STATS_FILE : PGSTAT_STAT_PERMANENT_FILENAME;
-}
-
-/* And under which name is it written first? */
-const char *
-AioStatsTemporaryFile(void)
-{
-	return about_ours ? AIO_STATS_FILE ".tmp" : PGSTAT_STAT_PERMANENT_TMPFILE;
 }
 
 /* Do statistics of this kind go to that file? */

@@ -31,7 +31,7 @@ standard_ExecutorRun(QueryDesc *queryDesc)
 	check(queryDesc);
 	estate = queryDesc->estate;
 	AioBeforeQuery(estate->es_snapshot);
-	AioExecutePlan(queryDesc, estate);
+	ExecutePlan(queryDesc, estate);
 }
 
 void
@@ -56,7 +56,7 @@ standard_ExecutorFinish(QueryDesc *queryDesc)
 uint64
 DoCopy(CopyFromState c)
 {
-	return AioCopyFrom(c);
+	return CopyFrom(c);
 }
 
 static TupleTableSlot *

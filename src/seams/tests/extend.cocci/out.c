@@ -5,11 +5,13 @@ ExtendBufferedRelShared(Relation rel)
 		AioLockForExtension(bmr.rel, fork, extend_by);
 	if (extend_by == 0)
 	{
-		AioUnlockForExtension(bmr.rel);
+		AioBeforeExtensionUnlock();
+		UnlockRelationForExtension(bmr.rel, ExclusiveLock);
 		return;
 	}
 	smgrzeroextend(bmr.smgr, fork, first_block, extend_by, false);
-	AioUnlockForExtension(bmr.rel);
+	AioBeforeExtensionUnlock();
+	UnlockRelationForExtension(bmr.rel, ExclusiveLock);
 }
 
 static void
@@ -68,5 +70,8 @@ vacuum_rel(Oid relid)
 	if (full)
 		cluster_rel(rel);
 	else
-		AioVacuumTable(rel, params, bstrategy);
+	{
+		table_relation_vacuum(rel, params, bstrategy);
+		AioTableVacuumed(rel);
+	}
 }

@@ -13,7 +13,10 @@ static int
 SyncOneBuffer(int buf_id)
 {
 	lock(buf_id);
-	if (!AioFlush(bufHdr)) FlushBuffer(bufHdr, NULL, IOOBJECT_RELATION, IOCONTEXT_NORMAL);
+	if (!AioFlush(bufHdr))
+	{
+		FlushBuffer(bufHdr, NULL, IOOBJECT_RELATION, IOCONTEXT_NORMAL);
+	}
 	return 1;
 }
 
@@ -25,8 +28,13 @@ FlushDatabaseBuffers(Oid dbid)
 	AioBeginFlush();
 	for (i = 0; i < NBuffers; i++)
 	{
-		if (mine(i)) {
-			if (!AioFlush(bufHdr)) FlushBuffer(bufHdr, NULL, IOOBJECT_RELATION, IOCONTEXT_NORMAL);
+		if (mine(i))
+		{
+			lock(i);
+			if (!AioFlush(bufHdr))
+			{
+				FlushBuffer(bufHdr, NULL, IOOBJECT_RELATION, IOCONTEXT_NORMAL);
+			}
 		}
 	}
 	AioFinishFlush();

@@ -2,10 +2,8 @@ static void
 ExecBatchInsert(ModifyTableState *mtstate, ResultRelInfo *rri, TupleTableSlot **slots,
 				TupleTableSlot **planSlots, int numSlots, EState *estate, bool canSetTag)
 {
-	rslots = AioForeignBatchInsert(estate, rri, slots, planSlots,
-				       &numInserted,
-				       canSetTag ? &estate->es_processed : NULL,
-				       NULL);
+	rslots = AioForeignBatchInsert(canSetTag ? &estate->es_processed : NULL, NULL,
+								   estate, rri, slots, planSlots, &numInserted);
 	if (canSetTag && numInserted > 0)
 		estate->es_processed += numInserted;
 }
@@ -15,10 +13,8 @@ CopyMultiInsertBufferFlush(CopyMultiInsertInfo *miinfo, int64 *processed)
 {
 	while (sent < nused)
 	{
-		rslots = AioForeignBatchInsert(estate, rri, &slots[sent],
-					       NULL, &inserted,
-					       (uint64 *)processed,
-					       &cstate->relname_only);
+		rslots = AioForeignBatchInsert((uint64 *) processed, &cstate->relname_only,
+									   estate, rri, &slots[sent], NULL, &inserted);
 		*processed += inserted;
 	}
 }

@@ -11,13 +11,15 @@ ParallelQueryMain(dsm_segment *seg, shm_toc *toc)
 {
 	DestReceiver *receiver;
 
-	receiver = AioParallelReceiver(seg, toc);
+	receiver = ExecParallelGetReceiver(seg, toc);
+	receiver = AioParallelReceiver(toc, receiver);
 }
 
 void
 ExecParallelFinish(ParallelExecutorInfo *pei)
 {
-	AioWaitForParallelWorkersToFinish(pei->pcxt);
+	WaitForParallelWorkersToFinish(pei->pcxt);
+	AioWorkersFinished(pei->pcxt);
 }
 
 static HeapTuple

@@ -21,7 +21,7 @@ static void
 fetch(PgFdwScanState *fsstate)
 {
 	if (fsstate->conn_state->pendingAreq)
-		AioFdwProcessPending(fsstate->conn_state->pendingAreq);
+		process_pending_request(fsstate->conn_state->pendingAreq);
 }
 
 static void

@@ -46,14 +46,19 @@ pgstat_read_statsfile(void)
 	pgstat_reset_after_failure();
 }
 
-void
-AtEOXact_PgStat_DroppedStats(bool isCommit)
+bool
+pgstat_drop_entry_ext(PgStat_Kind kind, Oid dboid, uint64 objid, bool missing_ok)
 {
-	if (isCommit)
-	{
-		if (!pgstat_drop_entry_ext(it->kind, it->dboid, objid, true))
-			not_freed_count++;
-	}
+	key.objid = objid;
+
+	shent = dshash_find(pgStatLocal.shared_hash, &key, true);
+	return shent != NULL;
+}
+
+void
+other(uint64 objid)
+{
+	key.objid = objid;
 }
 
 void

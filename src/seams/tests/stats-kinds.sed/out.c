@@ -1,7 +1,7 @@
 static void
 pgstat_write_statsfile(void)
 {
-	const char *tmpfile = AioStatsTemporaryFile();
+	const char *tmpfile = PGSTAT_STAT_PERMANENT_TMPFILE;
 	const char *statfile = AioStatsFile();
 
 	for (;;)
@@ -47,14 +47,21 @@ pgstat_read_statsfile(void)
 	pgstat_reset_after_failure();
 }
 
-void
-AtEOXact_PgStat_DroppedStats(bool isCommit)
+bool
+pgstat_drop_entry_ext(PgStat_Kind kind, Oid dboid, uint64 objid, bool missing_ok)
 {
-	if (isCommit)
-	{
-		if (!AioDropStats(it->kind, it->dboid, objid, true))
-			not_freed_count++;
-	}
+	key.objid = objid;
+
+	AioDropStats(kind, dboid, objid);
+
+	shent = dshash_find(pgStatLocal.shared_hash, &key, true);
+	return shent != NULL;
+}
+
+void
+other(uint64 objid)
+{
+	key.objid = objid;
 }
 
 void

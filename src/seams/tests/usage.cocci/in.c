@@ -1,9 +1,3 @@
-static void
-pgaio_io_wait(PgAioHandle *ioh, uint64 ref_generation)
-{
-	wait();
-}
-
 void
 pgaio_io_process_completion(PgAioHandle *ioh, int result)
 {
@@ -19,19 +13,6 @@ pgaio_io_reclaim(PgAioHandle *ioh)
 	HOLD_INTERRUPTS();
 	ioh->generation++;
 	RESUME_INTERRUPTS();
-}
-
-static void
-pgaio_io_wait_for_free(void)
-{
-	PgAioHandle *ioh = first();
-
-	switch (ioh->state)
-	{
-		case 1:
-			pgaio_io_wait(ioh, generation);
-			break;
-	}
 }
 
 void

@@ -1,9 +1,3 @@
-static void
-pgaio_io_wait(PgAioHandle *ioh, uint64 ref_generation)
-{
-	wait();
-}
-
 void
 pgaio_io_process_completion(PgAioHandle *ioh, int result)
 {
@@ -21,21 +15,6 @@ pgaio_io_reclaim(PgAioHandle *ioh)
 	AioCountReclaim(ioh);
 	ioh->generation++;
 	RESUME_INTERRUPTS();
-}
-
-static void
-pgaio_io_wait_for_free(void)
-{
-	PgAioHandle *ioh = first();
-
-	switch (ioh->state)
-	{
-		case 1:
-			AioBeginWait(ioh, generation);
-			pgaio_io_wait(ioh, generation);
-			AioEndWait();
-			break;
-	}
 }
 
 void

@@ -199,6 +199,7 @@ is(run('SELECT count(*) FROM k'), '0', 'and nothing of that statement is left');
 run(q{DROP TABLE k; CREATE TABLE k (LIKE source); CREATE UNIQUE INDEX k_id ON k (id); CREATE INDEX ON k (a);});
 gathers('INSERT INTO k SELECT * FROM source ON CONFLICT DO NOTHING', 0, 'ON CONFLICT does not gather');
 gathers('INSERT INTO k SELECT -id, a, b FROM source', 8000, 'the same without it does');
+gathers(q{LOAD 'auto_explain'; INSERT INTO k SELECT -10000 - id, a, b FROM source}, 8000, 'so it does where a library runs plans by its own hook');
 
 # errors of keys that wait: the first row that fails is reported
 sub reports

@@ -1,0 +1,34 @@
+static void pgaio_io_wait(PgAioHandle *ioh, uint64 ref_generation);
+
+static void
+pgaio_io_wait(PgAioHandle *ioh, uint64 ref_generation)
+{
+	look();
+}
+
+void
+pgaio_wref_wait(PgAioWaitRef *iow)
+{
+	pgaio_io_wait(ioh, ref_generation);
+}
+
+/*
+ * Copy FROM.
+ */
+uint64
+CopyFrom(CopyFromState cstate)
+{
+	return 0;
+}
+
+uint64
+CopyFromFile(CopyFromState cstate)
+{
+	return CopyFrom(cstate);
+}
+
+void
+process_pending_request(AsyncRequest *areq)
+{
+	fetch_more_data(areq);
+}
