@@ -12,8 +12,7 @@
 # Why so many: upstream names the top of its tree in fourteen files, and a subproject cannot be told to take it for the top.
 #
 # target: contrib/meson.build subdir+1 aio+1
-# target: src/backend/executor/meson.build subdir+1 aio+1
-# target: src/backend/meson.build subdir+1 aio+1
+# target: src/backend/meson.build subdir+1 pgawait+1
 # target: src/bin/meson.build subdir+1 pg_test_aio+1
 # target: src/include/meson.build aio+1
 # target: src/test/modules/meson.build subdir+1 aio+1
@@ -32,9 +31,9 @@
 # target: src/pl/plperl/meson.build build_root-1 project_build_root+1
 # target: src/test/modules/injection_points/meson.build build_root-1 project_build_root+1
 
-s/^subdir\('(access|amcheck|brin)'\)$/subdir('aio')\n&/
+s/^subdir\('(amcheck|brin)'\)$/subdir('aio')\n&/
+s/^subdir\('access'\)$/subdir('pgawait')\n&/
 s/^subdir\('pg_test_fsync'\)$/subdir('pg_test_aio')\n&/
-s/^backend_sources \+= files\($/subdir('aio')\n\n&/
 s/^  'access',$/&\n  'aio',/
 /@OUTPUT@/!s/meson\.(source|build)_root\(\)/meson.project_\1_root()/g
 s/@SOURCE_ROOT@/' + meson.project_source_root() + '/g

@@ -16,18 +16,18 @@
 
 #include "aio/backlog.h"
 #include "aio/commit.h"
-#include "aio/extend.h"
 #include "aio/foreign.h"
 #include "aio/index_insert.h"
+#include "aio/io_internal.h"
 #include "aio/io_method.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
+#include "aio/preallocate.h"
 #include "aio/server.h"
-#include "aio/task_board.h"
+#include "aio/task_status.h"
 #include "aio/wal.h"
 #include "aio/write.h"
-#include "io_internal.h"
 #include "utils/guc.h"
 
 static const struct config_enum_entry await_foreign_options[] = {

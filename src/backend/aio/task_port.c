@@ -8,7 +8,7 @@
  *
  * Locks:     none are taken but those of what is called.
  * Errors:    out of memory, where the port permits it.
- * Tests:     src/test/aio/core, src/test/aio/t/025_statistics.pl.
+ * Tests:     src/test/aio/core, src/test/aio/stats/t/001_statistics.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -18,15 +18,15 @@
 
 #include "access/xact.h"
 #include "aio/block.h"
+#include "aio/io_internal.h"
 #include "aio/pgstat_aio.h"
 #include "aio/read.h"
 #include "aio/sibling_locks.h"
 #include "aio/stats.h"
-#include "aio/task_board.h"
 #include "aio/task_port.h"
+#include "aio/task_status.h"
 #include "aio/wait.h"
 #include "catalog/catalog.h"
-#include "io_internal.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/ipc.h"

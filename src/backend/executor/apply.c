@@ -18,7 +18,7 @@
  * Rows of a subtransaction do not gather; only parallel apply workers make
  * subtransactions.
  *
- * Tests: src/test/aio/t/009_apply.pl.
+ * Tests: src/test/aio/index/t/003_apply.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -29,7 +29,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "aio/backlog.h"
-#include "backlog.h"
+#include "aio/index_backlog.h"
 #include "executor/executor.h"
 #include "replication/logicalproto.h"
 #include "replication/logicalworker.h"

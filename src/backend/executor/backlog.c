@@ -37,10 +37,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "backlog.h"
+#include "aio/index_backlog.h"
+#include "aio/index_policy.h"
 #include "commands/copyfrom_internal.h"
 #include "guard.h"
-#include "index_policy.h"
 #include "nodes/nodeFuncs.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"

@@ -12,7 +12,7 @@
  * could, such as a value too large for a page, is declined here, and inserted
  * at once.
  *
- * Tests: src/test/aio/sql, src/test/aio/t/007_backlog.pl,
+ * Tests: src/test/aio/sql, src/test/aio/index/t/001_backlog.pl,
  *		  src/test/aio/index_am.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -22,8 +22,8 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "aio/index_backlog.h"
 #include "aio/stats.h"
-#include "backlog.h"
 #include "utils/memutils.h"
 
 /* entries that are not larger than that fit into pages of any kind */

@@ -17,8 +17,8 @@
  * inserted first, with a check that neither waits nor fails
  * (backlog_recheck.c).  guard.c sees to that when a later row fails before.
  *
- * Tests: src/test/aio/sql, src/test/aio/t/007_backlog.pl,
- *		  src/test/aio/t/008_random.pl.
+ * Tests: src/test/aio/sql, src/test/aio/index/t/001_backlog.pl,
+ *		  src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -26,10 +26,10 @@
  */
 #include "postgres.h"
 
+#include "aio/index_backlog.h"
 #include "aio/index_insert.h"
 #include "aio/pgstat_aio.h"
 #include "aio/stats.h"
-#include "backlog.h"
 #include "storage/aio.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"

@@ -13,7 +13,7 @@
  * Copies are in the statement's memory until they have been checked, or the
  * statement fails.  Checks may wait for other transactions; no lock is held.
  *
- * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/t/008_random.pl.
+ * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -21,7 +21,7 @@
  */
 #include "postgres.h"
 
-#include "backlog.h"
+#include "aio/index_backlog.h"
 #include "commands/copyfrom_internal.h"
 #include "common/int.h"
 #include "miscadmin.h"

@@ -7,7 +7,7 @@
  * An option of our own, through upstream's interface for those of extensions;
  * nothing is added to the output without it, unless aio.explain is on.
  *
- * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/026_explain.pl.
+ * Tests: src/test/aio/index/t/001_backlog.pl, src/test/aio/stats/t/002_explain.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -16,9 +16,9 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/index_backlog.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
-#include "backlog.h"
 #include "commands/defrem.h"
 #include "commands/explain.h"
 #include "commands/explain_format.h"

@@ -17,7 +17,7 @@
  * produced any more, and the transaction is rolled back in any case.  If what
  * cannot be restored here has changed, the error goes on as it is.
  *
- * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/t/008_random.pl.
+ * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -28,9 +28,9 @@
 #include "access/xact.h"
 #include "aio/backlog.h"
 #include "aio/foreign.h"
+#include "aio/index_backlog.h"
 #include "aio/index_insert.h"
 #include "aio/task_port.h"
-#include "backlog.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "guard.h"

@@ -10,7 +10,7 @@
  * Guards are on the stacks of the functions that run statements, each linked to
  * the one outside of it.  Each function takes its own away, also after errors.
  *
- * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/008_random.pl.
+ * Tests: src/test/aio/index/t/001_backlog.pl, src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *

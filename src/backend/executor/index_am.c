@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "aio/index_am.h"
-#include "index_policy.h"
+#include "aio/index_policy.h"
 #include "nodes/pg_list.h"
 #include "utils/memutils.h"
 

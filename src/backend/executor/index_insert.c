@@ -32,15 +32,15 @@
  */
 #include "postgres.h"
 
+#include "aio/index_backlog.h"
 #include "aio/index_insert.h"
+#include "aio/index_policy.h"
+#include "aio/index_task.h"
 #include "aio/task.h"
-#include "backlog.h"
 #include "catalog/catalog.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
-#include "index_policy.h"
-#include "index_task.h"
 #include "storage/aio.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -20,7 +20,7 @@
 #include "postgres.h"
 
 #include "aio/index_insert.h"
-#include "index_task.h"
+#include "aio/index_task.h"
 #include "utils/rel.h"
 
 StaticAssertDecl(sizeof(AioIndexTask) <= AIO_TASK_ARG_MAX,

@@ -21,7 +21,7 @@
  * Upholds INVARIANT-49.
  *
  * Tests: src/test/aio/sql/sql/parallel_insert.sql,
- *		  src/test/aio/t/017_parallel_insert.pl.
+ *		  src/test/aio/index/t/005_parallel_insert.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -34,12 +34,12 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "aio/extend.h"
+#include "aio/index_policy.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
+#include "aio/preallocate.h"
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
-#include "index_policy.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "port/atomics.h"

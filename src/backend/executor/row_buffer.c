@@ -15,7 +15,7 @@
  * be lost.  They are flushed before anybody could see them, in the same places
  * as the backlog, and before a subtransaction begins that they would belong to.
  *
- * Tests: src/test/aio/t/007_backlog.pl, src/test/aio/t/008_random.pl.
+ * Tests: src/test/aio/index/t/001_backlog.pl, src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -26,8 +26,8 @@
 #include "access/heaptoast.h"
 #include "access/tableam.h"
 #include "aio/backlog.h"
+#include "aio/index_backlog.h"
 #include "aio/index_insert.h"
-#include "backlog.h"
 #include "catalog/catalog.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"

@@ -11,8 +11,8 @@
  *
  * Nothing is kept between calls, and nothing is changed.
  *
- * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/t/007_backlog.pl,
- *		  src/test/aio/t/008_random.pl.
+ * Tests: src/test/aio/sql/sql/errors.sql, src/test/aio/index/t/001_backlog.pl,
+ *		  src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -20,13 +20,13 @@
  */
 #include "postgres.h"
 
+#include "aio/index_policy.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "guard.h"
-#include "index_policy.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/fmgroids.h"

@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "aio/task_board.h"
+#include "aio/task_status.h"
 #include "catalog/pg_authid.h"
 #include "common/relpath.h"
 #include "fmgr.h"

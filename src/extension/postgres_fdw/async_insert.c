@@ -19,7 +19,7 @@
  * leaves the pipeline as it is, until somebody waits for it again or the end of
  * the (sub)transaction does away with it.
  *
- * Tests: src/test/aio/t/028_foreign.pl.
+ * Tests: src/test/aio/foreign/t/001_insert.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *

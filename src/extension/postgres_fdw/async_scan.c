@@ -18,7 +18,7 @@
  * A FETCH is never on its way when a transaction or subtransaction ends well.
  * One that fails has upstream cancel it.
  *
- * Tests: src/test/aio/t/029_foreign_scan.pl.
+ * Tests: src/test/aio/foreign/t/002_scan.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -10,7 +10,7 @@
  * depends on what aminsert() keeps between two calls, and during one.  Only
  * the access method knows, and says so in an AioIndexAmOps.
  *
- * The built-in access methods have one each (src/backend/executor/btree_am.c
+ * The built-in access methods have one each (src/backend/access/index_batch/btree_am.c
  * and its neighbours).  An extension registers its own in _PG_init(), which
  * runs when the server calls the access method's handler for the first time.
  * An access method that is not registered is inserted into as ever, which is

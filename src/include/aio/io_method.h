@@ -35,10 +35,10 @@ extern void AioWorkerPerform(PgAioHandle *ioh);
 extern void AioWorkerWait(Latch *latch, int events, long timeout,
 						  uint32 wait_event);
 
-/* tails/method_worker.c */
+/* src/backend/aio/io/method_worker_internals.c */
 extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
 
-/* tails/method_io_uring.c */
+/* src/backend/aio/io/method_io_uring_internals.c */
 #ifdef IOMETHOD_IO_URING_ENABLED
 extern const char *AioUringProbe(void);
 extern void AioUringBeforeSetup(void);

@@ -38,7 +38,7 @@ typedef struct AioFlushFuture
 	XLogRecPtr	upto;
 } AioFlushFuture;
 
-/* flush.c */
+/* wal_flush.c */
 extern void AioFlushFutureInit(AioFlushFuture *flush, XLogRecPtr upto);
 
 /* wal.c */

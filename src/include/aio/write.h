@@ -4,7 +4,7 @@
  *	  Writing pages without waiting for it.
  *
  * Three parts: bounce pages and what happens when a write is complete
- * (write.c), how a write of shared buffers begins (tails/bufmgr.c), and who
+ * (write.c), how a write of shared buffers begins (src/backend/storage/buffer/bufmgr_internals.c), and who
  * writes when, and waits for what (write_behind.c, bulk_write.c).
  *
  * Copyright (c) 2026, the pgawait authors
@@ -97,7 +97,7 @@ extern void AioIssueWrite(PgAioHandle *ioh, struct SMgrRelationData *reln,
 						  int nblocks, const uint64 *data, bool skip_fsync,
 						  int fd, uint32 offset);
 
-/* tails/bufmgr.c */
+/* src/backend/storage/buffer/bufmgr_internals.c */
 extern AioStartWriteResult AioStartWrite(BufferDesc *buf, AioNeighbours which,
 										 IOContext io_context, AioWrite *write);
 extern void AioStageWrite(PgAioHandle *ioh, uint8 cb_data);
@@ -111,17 +111,17 @@ extern Buffer AioVictimBuffer(struct SMgrRelationData *smgr, ForkNumber forknum,
 extern void AioReserveForPin(void);
 extern void AioRewrite(Buffer buffer, const BufferTag *tag);
 
-/* tails/freelist.c */
+/* src/backend/storage/buffer/freelist_internals.c */
 extern void AioCountBufferAlloc(void);
 extern int	AioPassOverInRing(BufferAccessStrategy strategy,
 							  const Buffer *buffers, int n);
 
-/* tails/bulk_write.c, called by seams */
+/* src/backend/storage/smgr/bulk_write_internals.c, called by seams */
 struct BulkWriteState;
 extern bool AioBulkFlush(struct BulkWriteState *bulkstate);
 extern void AioBulkFinish(struct BulkWriteState *bulkstate);
 
-/* tails/condition_variable.c */
+/* src/backend/storage/lmgr/condition_variable_internals.c */
 extern bool AioPreparedToSleep(void);
 
 /* write_behind.c */

@@ -21,7 +21,7 @@ class Weave(unittest.TestCase):
                 'upstream/dir/b.c': 'int g;\n',
                 'repo/subprojects/postgresql.wrap': '[wrap-file]\ndirectory = postgresql-18.98\n',
                 'repo/src/seams/links': 'link: ours -> dir/aio\n',
-                'repo/src/seams/tails': '# nothing\n',
+                'repo/src/seams/internals': '# nothing\n',
                 'repo/src/seams/mirrors': '',
                 'repo/src/seams/call.sed': '# target: a.c Aio+1 old-1\n#   in f\ns/old/Aio/\n',
                 'repo/ours/x.c': '\n'}.items():
@@ -155,27 +155,27 @@ class Weave(unittest.TestCase):
                    '    return old(1);\n}\n')
         self.woven()
 
-    def tail(self):
-        self.write('repo/src/seams/tails', '# why\ntail: dir/b.c <- ours/x.c\n')
+    def internal(self):
+        self.write('repo/src/seams/internals', '# why\ninternal: dir/b.c <- ours/x.c\n')
 
-    def test_tail(self):
-        self.tail()
+    def test_internal(self):
+        self.internal()
         self.woven()
         self.assertEqual(self.read('woven/dir/b.c'), 'int g;\n\n#include "aio/x.c"\n')
 
-    def test_tail_of_a_file_that_is_gone(self):
-        self.tail()
+    def test_internal_of_a_file_that_is_gone(self):
+        self.internal()
         (self.top / 'upstream/dir/b.c').unlink()
-        self.fails('tail ours/x.c: dir/b.c: no such file')
+        self.fails('internal ours/x.c: dir/b.c: no such file')
 
-    def test_tail_that_is_gone(self):
-        self.tail()
+    def test_internal_that_is_gone(self):
+        self.internal()
         (self.top / 'repo/ours/x.c').unlink()
-        self.fails('tails: ours/x.c is no file of a directory in `links`')
+        self.fails('internals: ours/x.c is no file of a directory in `links`')
 
     def test_list_that_cannot_be_read(self):
-        self.write('repo/src/seams/tails', 'tail: dir/b.c\n')
-        self.fails('tails: cannot read "tail: dir/b.c"')
+        self.write('repo/src/seams/internals', 'internal: dir/b.c\n')
+        self.fails('internals: cannot read "internal: dir/b.c"')
 
     def mirror(self):
         self.write('upstream/dir/b.c', 'static int\nupstreams(int a)\n{\n    return a + 1;\n}\n')
@@ -214,14 +214,14 @@ class Weave(unittest.TestCase):
 
     def test_check_tells_what_became_of_each(self):
         self.mirror()
-        self.tail()
+        self.internal()
         for name, word in ('fits', 'one'), ('moves', 'two'), ('changes', 'three'), ('goes', 'four'):
             self.write(f'repo/src/seams/{name}.sed', f'# target: a.c {word}-1 x{word}+1\n#   in g\ns/{word}/x&/\n')
         g = 'int\ng(void)\n{\n    one();\n    two();\n    three();\n    four();\n}\n'
         self.write('upstream/a.c', self.read('upstream/a.c') + g)
         done = self.weave('--check', 'upstream')
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn('7 fits, 0 moved, 0 changed, 0 gone; 5 rules, 1 tails, 1 mirrors; '
+        self.assertIn('7 fits, 0 moved, 0 changed, 0 gone; 5 rules, 1 internals, 1 mirrors; '
                       '2 files of PostgreSQL 18.99, 6 hunks, 11 lines;', done.stdout)
 
         g = g.replace('    two();\n', '').replace('    four();\n', '').replace('three();', 'three();\n    three();')
@@ -232,7 +232,7 @@ class Weave(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         states = {line.rpartition('  ')[0].split('  ')[0]: line.split()[-1] for line in done.stdout.splitlines()}
         for name, state in {'call.sed': 'fits', 'fits.sed': 'fits', 'moves.sed': 'moved', 'changes.sed': 'changed',
-                            'goes.sed': 'gone', 'tail ours/x.c': 'fits', 'mirror ours of upstreams': 'changed'}.items():
+                            'goes.sed': 'gone', 'internal ours/x.c': 'fits', 'mirror ours of upstreams': 'changed'}.items():
             self.assertEqual(states[name], state, name)
         self.assertIn('3 fits, 1 moved, 2 changed, 1 gone;', done.stdout)
 

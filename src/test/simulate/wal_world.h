@@ -29,7 +29,7 @@
 #define SEGMENT_MAX		1024	/* bytes */
 #define NEVER			PG_UINT64_MAX
 
-/* Variables of the pipeline that each process has for itself (wal_tails.c). */
+/* Variables of the pipeline that each process has for itself (wal_included.c). */
 typedef struct SimPipelineLocals
 {
 	struct
@@ -102,7 +102,7 @@ extern void SimWorldReset(void);
 extern void SimCrash(void);
 extern bool SimLatchWait(uint64 timeout);
 
-/* wal_tails.c */
+/* wal_included.c */
 extern void SimPipelineSave(SimPipelineLocals *locals);
 extern void SimPipelineRestore(const SimPipelineLocals *locals);
 extern void SimPipelineCheckIdle(void);

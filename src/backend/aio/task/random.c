@@ -8,7 +8,7 @@
  * run to the next, or, as far as disks are, to be the same again.
  *
  * Errors:    none are raised.
- * Tests:     src/test/aio/core, src/test/aio/t/034_delayed.pl.
+ * Tests:     src/test/aio/core, src/test/aio/load/t/004_delayed.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *

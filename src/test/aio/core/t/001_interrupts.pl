@@ -8,7 +8,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
-use lib "$FindBin::RealBin/../../t";
+use lib "$FindBin::RealBin/../..";
 
 use AioLoad;
 use PostgreSQL::Test::Cluster;

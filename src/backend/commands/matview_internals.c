@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * matview_internals.c
+ *	  Tail of commands/matview.c: into which table a receiver inserts.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aio/parallel_insert.h"
+
+/* The receiver fills a materialized view, and has begun. */
+AioInsertTarget
+AioTransientTarget(DestReceiver *dest)
+{
+	DR_transientrel *view = (DR_transientrel *) dest;
+	AioInsertTarget target = {
+		.rel = view->transientrel,
+		.cid = view->output_cid,
+		.options = view->ti_options,
+	};
+
+	Assert(dest->mydest == DestTransientRel);
+	return target;
+}
+
+/* The same, before it has begun: the table's OID. */
+Oid
+AioTransientOid(DestReceiver *dest)
+{
+	Assert(dest->mydest == DestTransientRel);
+	return ((DR_transientrel *) dest)->transientoid;
+}

@@ -1,0 +1,304 @@
+/*-------------------------------------------------------------------------
+ *
+ * foreign_scan.c
+ *	  Scans of foreign servers that are asked for before their turn comes.
+ *
+ * Upstream executes the children of an Append asynchronously if they are plain
+ * foreign scans.  MergeAppend executes all of its children in turn, until each
+ * has given its first row, and so does Append with children that sort or
+ * aggregate what a server sends, and with children that are scanned here.  All
+ * of them are going to be executed, hence the scans that they begin with are
+ * told to send their queries first: the servers work at the same time.
+ *
+ * An Append also has children that others cannot overtake, as they are scanned
+ * here.  Upstream looks for answers of servers when such a child has come to
+ * its end; meanwhile a server that has sent its first rows would have nothing
+ * to do.  We look once in a while.
+ *
+ * What has been asked for is waited for when a scan ends, at the latest, as the
+ * connection is needed.  So rows are asked for only if all of them are going to
+ * be wanted: not for a cursor, nor below a node that may stop early.
+ *
+ * Nothing is asked of a table that is not marked as async_capable: it is the
+ * wrapper that knows.
+ *
+ * Tests: src/test/aio/foreign/t/002_scan.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/foreign.h"
+#include "nodes/nodeFuncs.h"
+#include "portability/instr_time.h"
+#include "utils/memutils.h"
+
+/* rows of a child between two looks at the clock, and time between two looks */
+#define LOOK_ROWS		64
+#define LOOK_INTERVAL_NS	INT64CONST(1000000)
+
+/* aio.foreign_read_ahead */
+bool		aio_foreign_read_ahead = true;
+
+EState	   *aio_running_to_end = NULL;
+
+/* AioFdwRoutine */
+static List *routines = NIL;
+
+/*
+ * For wrappers, when they are loaded.  The routine stays.
+ */
+void
+AioRegisterFdw(const AioFdwRoutine *routine)
+{
+	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
+
+	Assert(routine->AskAhead != NULL && routine->IterateForeignScan != NULL);
+	routines = lappend(routines, unconstify(AioFdwRoutine *, routine));
+	MemoryContextSwitchTo(context);
+}
+
+/* Does a join give rows of its left input that match nothing? */
+static bool
+fills_left(const Join *join)
+{
+	return join->jointype == JOIN_LEFT || join->jointype == JOIN_ANTI ||
+		join->jointype == JOIN_FULL;
+}
+
+/*
+ * Is this node read to its end whenever it is executed, if 'root' is or is not,
+ * as 'to_end' says?  Or, if 'begun', whenever more than its first row is
+ * wanted?  False also if it is not below there.
+ */
+static bool
+reads_to_end(const Plan *root, const Plan *node, bool to_end, bool begun)
+{
+	bool		left = to_end;
+	bool		right = false;
+
+	if (root == NULL)
+		return false;
+	if (root == node)
+		return to_end;
+	switch (nodeTag(root))
+	{
+		case T_Append:
+			foreach_ptr(Plan, child, ((const Append *) root)->appendplans)
+			{
+				if (reads_to_end(child, node, to_end, begun))
+					return true;
+			}
+			return false;
+		case T_MergeAppend:
+			foreach_ptr(Plan, child, ((const MergeAppend *) root)->mergeplans)
+			{
+				if (reads_to_end(child, node, to_end, begun))
+					return true;
+			}
+			return false;
+		case T_SubqueryScan:
+			return reads_to_end(((const SubqueryScan *) root)->subplan, node,
+								to_end, begun);
+		case T_Sort:
+		case T_Hash:
+			/* all of the input before the first row of the output */
+			left = true;
+			break;
+		case T_Agg:
+			left = to_end || ((const Agg *) root)->aggstrategy == AGG_PLAIN ||
+				((const Agg *) root)->aggstrategy == AGG_HASHED;
+			break;
+		case T_HashJoin:
+			/* a row of the left is looked at before the right, a Hash */
+			left = to_end && (begun || fills_left((const Join *) root));
+			right = to_end;
+			break;
+		case T_WindowAgg:
+			left = to_end && ((const WindowAgg *) root)->runCondition == NIL;
+			break;
+		case T_NestLoop:
+		case T_Gather:
+		case T_GatherMerge:
+		case T_Group:
+		case T_IncrementalSort:
+		case T_Material:
+		case T_ModifyTable:
+		case T_ProjectSet:
+		case T_Result:
+		case T_Unique:
+			break;
+		default:
+			left = false;
+			break;
+	}
+	return reads_to_end(root->lefttree, node, left, begun) ||
+		reads_to_end(root->righttree, node, right, begun);
+}
+
+/* Are all rows of this node going to be wanted?  See reads_to_end(). */
+static bool
+all_wanted(EState *estate, const Plan *node, bool begun)
+{
+	PlannedStmt *stmt = estate->es_plannedstmt;
+
+	if (reads_to_end(stmt->planTree, node, aio_running_to_end == estate, begun))
+		return true;
+	foreach_ptr(Plan, subplan, stmt->subplans)
+	{
+		if (reads_to_end(subplan, node, false, begun))
+			return true;
+	}
+	return false;
+}
+
+/* Has it no effects, and is each connection used by one scan at a time? */
+static bool
+may_ask_ahead(EState *estate)
+{
+	PlannedStmt *stmt = estate->es_plannedstmt;
+
+	return aio_foreign_read_ahead && estate->es_epq_active == NULL &&
+		stmt != NULL && stmt->rowMarks == NIL && !stmt->hasModifyingCTE &&
+		(stmt->commandType == CMD_SELECT || stmt->commandType == CMD_INSERT);
+}
+
+/*
+ * For wrappers: may rows of this scan be asked for before they are needed?  Not
+ * if that had an effect, as locking them has, not where other statements use
+ * its connection for each of its rows, and not if some may not be needed.
+ */
+bool
+AioMayReadAhead(ForeignScanState *node)
+{
+	EState	   *estate = node->ss.ps.state;
+
+	Assert(node->resultRelInfo == NULL);
+	return may_ask_ahead(estate) && all_wanted(estate, node->ss.ps.plan, true);
+}
+
+static void
+ask(ForeignScanState *node)
+{
+	ListCell   *cell;
+
+	if (node->resultRelInfo != NULL || node->fdwroutine == NULL)
+		return;
+	foreach(cell, routines)
+	{
+		const AioFdwRoutine *routine = lfirst(cell);
+
+		if (routine->IterateForeignScan == node->fdwroutine->IterateForeignScan)
+		{
+			routine->AskAhead(node);
+			return;
+		}
+	}
+}
+
+/*
+ * The scan with which the execution of this plan begins, or NULL if it begins
+ * otherwise, or may not look at its input at all.
+ */
+static ForeignScanState *
+first_scan(PlanState *plan)
+{
+	while (plan != NULL && plan->chgParam == NULL)
+	{
+		switch (nodeTag(plan))
+		{
+			case T_ForeignScanState:
+				return plan->async_capable ? NULL : (ForeignScanState *) plan;
+			case T_SubqueryScanState:
+				plan = ((SubqueryScanState *) plan)->subplan;
+				break;
+			case T_SortState:
+			case T_IncrementalSortState:
+			case T_AggState:
+			case T_GroupState:
+			case T_MaterialState:
+			case T_UniqueState:
+			case T_WindowAggState:
+			case T_ProjectSetState:
+				plan = outerPlanState(plan);
+				break;
+			default:
+				return NULL;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * ExecAppend() has found out which children to execute.  Those of a parallel
+ * Append are not all executed here.
+ */
+void
+AioAppendBegun(AppendState *node)
+{
+	EState	   *estate = node->ps.state;
+	bool		wanted = false;
+	int			i = -1;
+
+	if (routines == NIL || node->as_pstate != NULL ||
+		!ScanDirectionIsForward(estate->es_direction) || !may_ask_ahead(estate))
+		return;
+	Assert(node->as_valid_subplans_identified);
+	while ((i = bms_next_member(node->as_valid_subplans, i)) >= 0)
+	{
+		ForeignScanState *scan = first_scan(node->appendplans[i]);
+
+		if (scan == NULL)
+			continue;
+		if (!wanted && !all_wanted(estate, node->ps.plan, false))
+			return;
+		wanted = true;
+		ask(scan);
+	}
+}
+
+/* ExecMergeAppend() is about to take the first row of each child. */
+void
+AioMergeAppendBegins(MergeAppendState *node)
+{
+	int			i = -1;
+
+	if (routines == NIL || !may_ask_ahead(node->ps.state))
+		return;
+	Assert(!node->ms_initialized);
+	while ((i = bms_next_member(node->ms_valid_subplans, i)) >= 0)
+	{
+		ForeignScanState *scan = first_scan(node->mergeplans[i]);
+
+		if (scan != NULL)
+			ask(scan);
+	}
+}
+
+/*
+ * A child that others cannot overtake has given a row: is it time to look for
+ * answers of others again?  That has more rows asked for.
+ */
+bool
+AioAppendLooks(AppendState *node)
+{
+	static int	rows = 0;
+	static instr_time last;
+	instr_time	now;
+	instr_time	passed;
+
+	Assert(node->as_nasyncremain > 0);
+	if (++rows < LOOK_ROWS)
+		return false;
+	rows = 0;
+	INSTR_TIME_SET_CURRENT(now);
+	passed = now;
+	INSTR_TIME_SUBTRACT(passed, last);
+	if (INSTR_TIME_GET_NANOSEC(passed) < LOOK_INTERVAL_NS)
+		return false;
+	last = now;
+	return may_ask_ahead(node->ps.state) &&
+		all_wanted(node->ps.state, node->ps.plan, true);
+}

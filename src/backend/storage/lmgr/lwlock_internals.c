@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * lwlock_internals.c
+ *	  Tail of storage/lmgr/lwlock.c: how many LWLocks are held.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "aio/io_internal.h"
+
+/* Number of LWLocks that this process holds. */
+int
+AioHeldLWLocks(void)
+{
+	return num_held_lwlocks;
+}

@@ -1,0 +1,183 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_backlog.h
+ *	  Entries that are to be inserted into an index later, in its order.
+ *	  Private to src/backend/executor; what the rest of the server calls is in
+ *	  aio/backlog.h, and what access methods call in aio/index_am.h.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_EXECUTOR_BACKLOG_H
+#define AIO_EXECUTOR_BACKLOG_H
+
+#include "aio/backlog.h"
+#include "aio/index_am.h"
+#include "lib/ilist.h"
+#include "storage/proc.h"
+#include "utils/hsearch.h"
+
+/*
+ * Index tuples, one after the other, each at its MAXALIGNed size; if keys are
+ * enforced, each followed by an AioEntryRow.
+ */
+typedef struct AioEntryChunk
+{
+	struct AioEntryChunk *next;
+	Size		used;
+	Size		size;
+	int64		tuples[FLEXIBLE_ARRAY_MEMBER];	/* aligned, that is */
+} AioEntryChunk;
+
+/* What has become of entries of an index that waited. */
+typedef struct AioBacklogCounts
+{
+	uint64		entries;
+	uint64		batches;
+	uint64		leaf_visits;
+	uint64		suspended;		/* tasks */
+} AioBacklogCounts;
+
+/* The backlog of one index. */
+typedef struct AioIndexBacklog
+{
+	AioIndexBatch batch;		/* must be first: access methods get it */
+	const AioIndexAmOps *ops;	/* NULL if nothing is known */
+	bool		gathers;		/* entries are gathered, not inserted at once */
+	bool		looked_at;		/* their order has been looked at */
+
+	AioEntryChunk *first;		/* chunks in input order */
+	AioEntryChunk *last;
+	Size		own_bytes;		/* in what the access method keeps itself */
+	AioBacklogCounts counts;
+	struct AioTableBacklog *table;	/* whose index it is */
+} AioIndexBacklog;
+
+/* Rows of a table that are not even in the heap (row_buffer.c). */
+typedef struct AioKeptRows
+{
+	/* insert them, and have their index entries gathered */
+	void		(*flush) (struct AioKeptRows *rows);
+} AioKeptRows;
+
+/* The backlog of one result relation. */
+typedef struct AioTableBacklog
+{
+	struct AioTableBacklog *next;
+	struct AioStatementBacklog *statement;
+	ResultRelInfo *rri;
+	uint64		rows;			/* inserted by the statement so far */
+	bool		gathers;		/* any of its indexes does */
+	bool		only_gathers;	/* all do, and so far every entry was gathered */
+	bool		in_order;		/* entries of all of them come in order */
+	bool		rows_asked;		/* whether rows may be kept back */
+	AioKeptRows *rows_kept;		/* NULL if not */
+	int			nindexes;
+	AioIndexBacklog indexes[FLEXIBLE_ARRAY_MEMBER];
+} AioTableBacklog;
+
+/* A key that may be a duplicate: the row's own check will tell. */
+typedef struct AioConflict
+{
+	AioEntryRow row;
+	AioIndexBacklog *backlog;
+	IndexTuple	tuple;			/* a copy */
+} AioConflict;
+
+/* The backlogs of one statement. */
+typedef struct AioStatementBacklog
+{
+	dlist_node	node;			/* in the list of them */
+	EState	   *estate;
+	CommandId	cid;			/* of its rows */
+	CopyFromState cstate;		/* if it is a COPY */
+	LocalTransactionId lxid;	/* transaction and subtransaction in which it */
+	SubTransactionId subid;		/* runs */
+	MemoryContext context;
+	MemoryContextCallback callback;
+	AioTableBacklog *tables;
+	HTAB	   *tables_by_rri;	/* TableByRri */
+	Size		bytes;			/* in chunks, and kept by access methods */
+	uint32		entries_max;	/* of any one index */
+	int			rows_kept;		/* rows that are not even in the heap */
+	Size		bytes_kept;
+	uint32		rows;			/* inserted since the last drain */
+	uint64		base_line;		/* less than the line of any of them */
+	int			short_drains;
+	AioConflict *conflicts;
+	int			nconflicts;
+	int			conflicts_max;
+	bool		frozen;			/* its rows are visible to any snapshot */
+	bool		keys;			/* some keys in the backlog are enforced */
+	bool		draining;
+	bool		failed;			/* a drain did */
+} AioStatementBacklog;
+
+/* a drain of fewer rows than this is not worth while... */
+#define AIO_ROWS_WORTH_WHILE	500
+/* ... and after so many of them the statement gathers no more */
+#define AIO_SHORT_DRAINS_MAX	3
+
+static inline AioIndexBacklog *
+AioBacklogOf(AioIndexBatch *batch)
+{
+	return (AioIndexBacklog *) batch;
+}
+
+static inline bool
+AioBacklogIsEmpty(const AioStatementBacklog *statement)
+{
+	return statement->entries_max == 0 && statement->rows_kept == 0;
+}
+
+/* backlog.c */
+extern AioTableBacklog *AioGetTableBacklog(ResultRelInfo *rri, EState *estate,
+										   CommandId cid, CopyFromState cstate);
+extern bool AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows);
+extern AioTableBacklog *AioGetTableBacklogs(EState *estate);
+extern AioStatementBacklog *AioFindStatement(EState *estate);
+extern AioStatementBacklog *AioNextStatement(AioStatementBacklog *previous);
+extern bool AioStatementIsAlive(const AioStatementBacklog *statement);
+extern bool AioBacklogIsChecked(EState *estate);
+extern void AioSumUpTable(AioTableBacklog *table);
+extern void AioFlushKeptRows(AioStatementBacklog *statement);
+
+/* backlog_collect.c */
+extern bool AioBacklogAdd(AioTableBacklog *table, int index,
+						  const Datum *values, const bool *isnull,
+						  ItemPointer tid, uint64 line);
+extern Size AioMemoryNeeded(const AioStatementBacklog *statement);
+extern void AioFreeEntries(AioIndexBacklog *backlog);
+
+/* backlog_drain.c */
+extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
+
+/* backlog_recheck.c */
+extern void AioCheckConflicts(AioStatementBacklog *statement);
+
+/* apply.c */
+extern AioTableBacklog *AioApplyBacklog(ResultRelInfo *rri, CommandId cid);
+
+/* leaf_stream.c */
+typedef struct AioLeafRun
+{
+	BlockNumber block;			/* page that the entries go to, probably */
+	uint32		first;			/* entries, from this one */
+	uint32		end;			/* to the one before this */
+} AioLeafRun;
+
+typedef struct AioLeafStream AioLeafStream;
+typedef void (*AioPlanRuns) (AioLeafStream *stream, void *arg);
+
+extern AioLeafStream *AioLeafStreamBegin(AioIndexBatch *batch,
+										 AioPlanRuns plan, void *arg);
+extern int	AioLeafStreamRoom(AioLeafStream *stream);
+extern void AioLeafStreamPlan(AioLeafStream *stream, BlockNumber block,
+							  uint32 first, uint32 end);
+extern bool AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer,
+							  AioLeafRun *run);
+extern BlockNumber AioLeafStreamPeek(AioLeafStream *stream);
+extern void AioLeafStreamEnd(AioLeafStream *stream);
+
+#endif							/* AIO_EXECUTOR_BACKLOG_H */

@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * io_internal.h
+ *	  What the files of src/backend/aio share among themselves.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_IO_INTERNAL_H
+#define AIO_IO_INTERNAL_H
+
+#include "aio/task.h"
+#include "storage/aio_internal.h"
+#include "utils/snapshot.h"
+
+/* What rules.c compares. */
+typedef struct AioHeld
+{
+	int			pins;
+	bool		page_lock;
+	int			lwlocks;
+	int			sibling_locks;
+	uint32		crit_sections;
+	uint32		holdoff;
+	uint32		cancel_holdoff;
+	int			nest_level;
+	Snapshot	snapshot;
+} AioHeld;
+
+/* The server's part of a task; see AioTaskLocal(). */
+typedef struct AioServerTask
+{
+	int			place;			/* of its status, or -1 */
+#ifdef USE_ASSERT_CHECKING
+	int			pins;			/* those of this task */
+	AioHeld		held;			/* by the process, when it began to run */
+#endif
+} AioServerTask;
+
+/* task_port.c */
+extern void AioTaskPortInitialize(void);
+
+/* rules.c */
+#ifdef USE_ASSERT_CHECKING
+extern void AioAssertTaskRuns(AioTask *task, bool begins);
+extern void AioAssertTaskStops(AioTask *task);
+#endif
+
+/* src/backend/storage/buffer/bufmgr_internals.c */
+extern bool AioHoldsPageLock(void);
+
+/* likewise, for rules.c */
+extern int	AioPrivatePins(void);
+
+/* src/backend/storage/lmgr/lwlock_internals.c */
+extern int	AioHeldLWLocks(void);
+
+/* src/backend/utils/misc/stack_depth_internals.c: where it keeps what the depth check measures against */
+extern char **const aio_stack_base;
+extern ssize_t *const aio_stack_depth_max_bytes;
+
+/* src/backend/aio/io/method_io_uring_internals.c */
+#ifdef IOMETHOD_IO_URING_ENABLED
+extern void AioUringReap(void);
+extern int	AioUringDescriptor(void);
+extern void AioUringWaitAny(PgAioHandle *ioh, uint64 generation);
+extern bool AioUringCompletionLockHeld(void);
+#endif
+
+/* submit.c */
+extern void AioBatchOpen(void);
+extern void AioBatchConsider(void);
+
+#endif							/* AIO_IO_INTERNAL_H */

@@ -1,0 +1,262 @@
+# Copyright (c) 2026, the pgawait authors
+
+# Tables grow into space that was allocated before: while sessions load at the
+# same time, after errors and crashes, over the end of a segment, on a promoted
+# standby, and when the file is truncated meanwhile.  What is not needed is given back.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../..";
+
+use AioLoad;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+# bytes that a file system may need for its own data about a file
+my $OVERHEAD = 1024 * 1024;
+
+my $node;
+
+sub path
+{
+	my ($table) = @_;
+
+	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$table')");
+}
+
+# How much more than its length does a file take?
+sub slack
+{
+	my ($path) = @_;
+	my @stat = stat($path) or die "$path: $!";
+
+	return $stat[12] * 512 - $stat[7];
+}
+
+sub slack_goes
+{
+	my ($path, $name) = @_;
+	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
+
+	usleep(100_000) while (slack($path) > $OVERHEAD && $attempts-- > 0);
+	cmp_ok(slack($path), '<=', $OVERHEAD, $name);
+}
+
+# The heap is sound, and has so many rows.
+sub check
+{
+	my ($table, $rows, $name) = @_;
+
+	is( $node->safe_psql(
+			'postgres', "SELECT count(*), count(*) FILTER (WHERE filler = repeat('x', 1000)), (SELECT count(*) FROM verify_heapam('$table')) FROM $table"),
+		"$rows|$rows|0", "$name: all rows are there, and sound");
+}
+
+sub rows
+{
+	my ($n) = @_;
+
+	return "SELECT i, repeat('x', 1000) FROM generate_series(1, $n) i";
+}
+
+my %methods = io_methods();
+foreach my $method (sort keys %methods)
+{
+  SKIP:
+	{
+		skip $methods{$method}, 1 if $methods{$method};
+
+		$node = PostgreSQL::Test::Cluster->new($method);
+		$node->init(allows_streaming => 1);
+		$node->append_conf(
+			'postgresql.conf', qq{
+			io_method = $method
+			io_max_concurrency = 32
+			shared_buffers = 16MB
+			autovacuum = off
+			max_wal_size = 4GB
+			max_connections = 40
+		});
+		$node->start;
+		$node->safe_psql('postgres', 'CREATE EXTENSION aio; CREATE EXTENSION amcheck;');
+		my $create = 'CREATE TABLE %s (i int, filler text STORAGE PLAIN)';
+
+		# one session, in many transactions
+		$node->safe_psql('postgres', sprintf($create, 'single'));
+		my $session = $node->background_psql('postgres');
+		$session->query_safe('INSERT INTO single ' . rows(2500)) foreach (1 .. 8);
+		my $path = path('single');
+		my ($hits, $waits, $requests) = split /\|/, $session->query_safe('SELECT * FROM aio_session_space()');
+		cmp_ok($hits, '>', 10, "$method: files grow within the reserve");
+		cmp_ok($requests, '>', 0, "$method: which has been asked for");
+		slack_goes($path, "$method: what a session has not used is given back when it does nothing");
+		$session->query_safe('BEGIN');
+		my $excess = -$OVERHEAD;
+		foreach (1 .. 12)
+		{
+			$session->query_safe('INSERT INTO single ' . rows(2500));
+			my $over = slack($path) - (-s $path) / 4;
+			$excess = $over if $over > $excess;
+		}
+		cmp_ok($excess, '<=', $OVERHEAD, "$method: a reserve is at most a quarter of the file");
+		$session->query_safe('COMMIT');
+		$session->quit;
+		slack_goes($path, "$method: and when it ends");
+		check('single', 50000, "$method, one session");
+
+		# nor is a small table given any
+		$session = $node->background_psql('postgres');
+		$session->query_safe(sprintf($create, 'small'));
+		$session->query_safe('INSERT INTO small ' . rows(3000));
+		is($session->query_safe('SELECT requests FROM aio_session_space()'), 0, "$method: a small table has no reserve");
+		$session->quit;
+
+		# many sessions: no block is used twice, and few are left unused
+		$node->safe_psql('postgres', sprintf($create, 'many'));
+		my $script = "$PostgreSQL::Test::Utils::tmp_check/load.sql";
+		append_to_file($script, "INSERT INTO many " . rows(250) . ";\n") if !-e $script;
+		$node->command_ok([ 'pgbench', '-n', '-c' => 32, '-j' => 2, '-t' => 20, '-f' => $script, 'postgres' ],
+			"$method: 32 sessions load one table");
+		check('many', 160_000, "$method, 32 sessions");
+		my ($blocks, $used) = split /\|/, $node->safe_psql('postgres', "SELECT pg_relation_size('many') / 8192, count(DISTINCT (ctid::text::point)[0]) FROM many");
+		cmp_ok($blocks - $used, '<=', 64 + $blocks / 100, "$method: of $blocks blocks, $used are used");
+		slack_goes(path('many'), "$method: 32 sessions leave nothing past the end");
+
+		# errors
+		$node->safe_psql('postgres', sprintf($create, 'failing'));
+		$session = $node->background_psql('postgres', on_error_stop => 0);
+		$session->query_safe('INSERT INTO failing ' . rows(8000));
+		$session->query("INSERT INTO failing SELECT 1 / (20000 - i), repeat('x', 1000) FROM generate_series(1, 20000) i");
+		like($session->{stderr}, qr/division by zero/, "$method: a statement fails after it has extended the table");
+		$session->{stderr} = '';
+		slack_goes(path('failing'), "$method: it leaves nothing past the end");
+		$session->query_safe('VACUUM (TRUNCATE off) failing');
+		$blocks = $session->query_safe("SELECT pg_relation_size('failing') / 8192");
+		$session->query_safe('INSERT INTO failing ' . rows(20000));
+		is($session->query_safe("SELECT pg_relation_size('failing') / 8192"), $blocks, "$method: its blocks are used again");
+		check('failing', 28000, "$method, after an error");
+
+		# truncation while there is a reserve
+		my $other = $node->background_psql('postgres');
+		$session->query_safe('BEGIN; ' . sprintf($create, 'cut') . '; INSERT INTO cut ' . rows(20000) . '; TRUNCATE cut; INSERT INTO cut ' . rows(1000) . '; COMMIT');
+		check('cut', 1000, "$method, truncated in its transaction");
+		$session->query_safe('INSERT INTO cut ' . rows(20000) . '; DELETE FROM cut WHERE i > 100');
+		# it stops half way if anybody wants the table meanwhile, as who gives space back
+		foreach (1 .. 10)
+		{
+			$other->query_safe('VACUUM cut');
+			$blocks = $other->query_safe("SELECT pg_relation_size('cut') / 8192");
+			last if $blocks < 1000;
+		}
+		cmp_ok($blocks, '<', 1000, "$method: VACUUM has truncated the table");
+		$session->query_safe('INSERT INTO cut ' . rows(20000));
+		cmp_ok(slack(path('cut')), '>=', -8192, "$method: the table has no holes");
+		check('cut', 20200, "$method, truncated by VACUUM");
+		$_->quit foreach ($session, $other);
+
+		# a crash leaves what was allocated; VACUUM finds it
+		$session = $node->background_psql('postgres');
+		$session->query_safe(sprintf($create, 'crash'));
+		$session->query_safe('INSERT INTO crash ' . rows(20000));
+		$path = path('crash');
+		$session->query_safe('INSERT INTO crash ' . rows(20));
+		my $before = slack($path);
+		$node->stop('immediate');
+		$node->start;
+		check('crash', 20020, "$method, after a crash");
+		note("$before bytes were allocated past the end, " . slack($path) . ' are after the crash');
+		$node->safe_psql('postgres', 'VACUUM crash');
+		cmp_ok(slack($path), '<=', $OVERHEAD, "$method: VACUUM gives back what a crash has left");
+
+		# the end of a segment
+		if ($method ne 'worker')
+		{
+			$session = $node->background_psql('postgres');
+			$session->query_safe('CREATE UNLOGGED TABLE large (i int, filler text STORAGE PLAIN)');
+			$session->query_safe("INSERT INTO large SELECT i, repeat('x', 8000) FROM generate_series(1, 140000) i");
+			$path = path('large');
+			is(-s $path, 1024 * 1024 * 1024, "$method: one segment is full");
+			is($session->query_safe("SELECT count(*), sum(length(filler)) FROM large"), '140000|1120000000', "$method: rows in two segments");
+			$session->quit;
+			slack_goes("$path.1", "$method: the second segment has nothing past its end");
+			slack_goes($path, "$method: nor has the first");
+			$node->safe_psql('postgres', 'DROP TABLE large');
+		}
+		# a standby, promoted after its primary has died in the middle of a load
+		$node->safe_psql('postgres', sprintf($create, 'replicated'));
+		$node->backup('b');
+		my $standby = PostgreSQL::Test::Cluster->new("${method}_standby");
+		$standby->init_from_backup($node, 'b', has_streaming => 1);
+		$standby->start;
+		$node->safe_psql('postgres', 'INSERT INTO replicated ' . rows(20000));
+		$session = $node->background_psql('postgres');
+		$session->query_safe('BEGIN; INSERT INTO replicated ' . rows(20000));
+		$session->query_until(qr/begun/, "\\echo begun\nINSERT INTO replicated " . rows(1_000_000) . ";\n");
+		$node->poll_query_until('postgres', "SELECT pg_relation_size('replicated') > 100 * 1024 * 1024");
+		$node->wait_for_replay_catchup($standby, $node);
+		$node->stop('immediate');
+		$session->{run}->finish;
+		$standby->promote;
+		$standby->safe_psql('postgres', 'INSERT INTO replicated ' . rows(20000));
+		is( $standby->safe_psql('postgres', "SELECT count(*), (SELECT count(*) FROM verify_heapam('replicated')) FROM replicated"),
+			'40000|0', "$method: a promoted standby has what was committed, and goes on");
+		$standby->stop;
+		$node->start;
+
+		$node->stop;
+		command_ok([ 'pg_checksums', '--check', '-D' => $node->data_dir ], "$method: checksums are right");
+	}
+}
+
+# Space that has been asked for when the reserve was lost comes later: whoever
+# has asked for it waits for it before giving back what is left.
+SKIP:
+{
+	skip 'server is built without injection points', 1 if ($ENV{enable_injection_points} // '') ne 'yes';
+
+	my $point = 'aio-worker-after-reopen';
+	$node = PostgreSQL::Test::Cluster->new('late');
+	$node->init;
+	$node->append_conf(
+		'postgresql.conf', q{
+		io_method = worker
+		io_workers = 1
+		aio.wal_write_ahead = 0
+		bgwriter_lru_maxpages = 0
+		shared_buffers = 128MB
+		autovacuum = off
+		checkpoint_timeout = 1h
+	});
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+	my ($session, $control) = map { $node->background_psql('postgres') } 1 .. 2;
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	# nobody may need the worker for anything else while it is held up
+	my $held = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'io worker' AND wait_event = '$point'";
+	my $waits = "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'AioIoCompletion'";
+	$control->query_safe("$held; $waits; SELECT injection_points_attach('nowhere', 'wait'); SELECT injection_points_detach('nowhere')");
+
+	$session->query_safe('BEGIN; CREATE TABLE late (i int, filler text STORAGE PLAIN); INSERT INTO late ' . rows(20000));
+	$control->query_safe("SELECT injection_points_attach('$point', 'wait')");
+	foreach (1 .. 1000)
+	{
+		$session->query_safe('INSERT INTO late ' . rows(50));
+		last if $control->query_safe($held);
+	}
+	is($control->query_safe($held), 1, 'space is on its way');
+	$session->query_safe('TRUNCATE late; INSERT INTO late ' . rows(1000) . '; COMMIT');
+	# sessions end by themselves after twice as long
+	my $attempts = 5 * $PostgreSQL::Test::Utils::timeout_default;
+	usleep(100_000) while (!$control->query_safe($waits) && $attempts-- > 0);
+	is($control->query_safe($waits), 1, 'who has asked for it waits for it');
+	$control->query_safe("SELECT injection_points_detach('$point'); SELECT injection_points_wakeup('$point')");
+	slack_goes(path('late'), 'and gives it back');
+	$_->quit foreach ($session, $control);
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM late'), 1000, 'the table has what it should');
+	$node->stop;
+}
+done_testing();

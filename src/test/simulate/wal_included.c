@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ *
+ * wal_included.c
+ *	  The server's wal.c and wal_file.c, and what each process has of their
+ *	  variables.
+ *
+ * The files are included, not linked, since their variables are static.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "wal.c"
+
+#include "wal_file.c"
+
+#include "wal_world.h"
+
+StaticAssertDecl(sizeof(files) == sizeof(((SimPipelineLocals *) NULL)->files),
+				 "the variables of wal_file.c are other ones now");
+
+void
+SimPipelineSave(SimPipelineLocals *locals)
+{
+	memcpy(locals->files, files, sizeof(files));
+	locals->prepared = prepared;
+	locals->kick_at = aio_wal_kick_at;
+	locals->sync_method = wal_sync_method;
+	locals->syncs = aio_wal_syncs;
+	locals->write_ahead = aio_wal_write_ahead;
+}
+
+void
+SimPipelineRestore(const SimPipelineLocals *locals)
+{
+	memcpy(files, locals->files, sizeof(files));
+	prepared = locals->prepared;
+	aio_wal_kick_at = locals->kick_at;
+	wal_sync_method = locals->sync_method;
+	aio_wal_syncs = locals->syncs;
+	aio_wal_write_ahead = locals->write_ahead;
+}
+
+/* Nobody uses it: nothing is left of what others did. */
+void
+SimPipelineCheckIdle(void)
+{
+	SIM_CHECK(pipeline->mutex == NULL, "the mutex is held by nobody");
+	SIM_CHECK(pipeline->first_sync == pipeline->next_sync, "a sync is in flight that nobody does");
+	SIM_CHECK(pipeline->flushing.value == 0, "a process that has gone flushes");
+	SIM_CHECK(!pipeline->kicking.value, "a process that has gone kicks");
+	SIM_CHECK(pipeline->next_write - pipeline->first_write <= NWRITES, "too many writes are in flight");
+}
