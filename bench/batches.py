@@ -1,5 +1,5 @@
-"""batches: kinds of keys, of tables and of statements, all cached: where index entries are gathered, where they are
-not, and where gathering must not cost anything."""
+"""batches: kinds of keys, of tables and of statements, all cached: where index entries are collected, where they are
+not, and where collecting must not cost anything."""
 
 import harness
 import pglib
@@ -7,7 +7,7 @@ import report
 from harness import SIDES, order
 from measure import timed
 
-HELP = "loads of many kinds, everything in shared_buffers: what gathering index entries gains, and what it costs"
+HELP = "loads of many kinds, everything in shared_buffers: what collecting index entries gains, and what it costs"
 RUNS = 5
 GROUND = 0.99       # nothing may be lost
 

@@ -5,7 +5,7 @@
 // Without it: servers work one after the other for MergeAppend, and for what sorts or aggregates their rows.
 // Could disappear: if upstream's asynchronous execution knew other nodes than Append and ForeignScan.
 //
-// target: src/backend/executor/nodeAppend.c AioAppendBegun+1 AioAppendShouldLook+1 ExecAppendAsyncEventWait+1 node+3 AioForeignStreams+1 AioWaitForAppend+1 WaitEventSetWait-1
+// target: src/backend/executor/nodeAppend.c AioAppendBegun+1 AioAppendShouldPoll+1 ExecAppendAsyncEventWait+1 node+3 AioForeignStreams+1 AioWaitForAppend+1 WaitEventSetWait-1
 //   in ExecAppend ExecAppendAsyncEventWait
 // target: src/backend/executor/nodeMergeAppend.c AioMergeAppendBegins+1 node+1
 //   in ExecMergeAppend
@@ -29,7 +29,7 @@ symbol node;
   {
   <+...
   result = ExecProcNode(subnode);
-+ if (AioAppendShouldLook(node)) ExecAppendAsyncEventWait(node);
++ if (AioAppendShouldPoll(node)) ExecAppendAsyncEventWait(node);
   ...+>
   }
 

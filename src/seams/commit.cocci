@@ -9,7 +9,7 @@
 //   in RecordTransactionCommit
 // target: src/backend/libpq/be-secure.c AioMaySend+1 AioBeforeClientWait+1 if+1 return+1
 //   in secure_read secure_write
-// target: src/backend/tcop/dest.c AioFlushReplies+1 pq_flush-1
+// target: src/backend/tcop/dest.c AioSendOrHoldReplies+1 pq_flush-1
 //   in ReadyForQuery
 // target: src/backend/tcop/postgres.c AioInterrupts+1 AioForbidReplies+1
 //   in ProcessInterrupts quickdie
@@ -55,7 +55,7 @@ symbol FeBeWaitSet;
   {
   <+...
 - pq_flush();
-+ AioFlushReplies();
++ AioSendOrHoldReplies();
   ...+>
   }
 

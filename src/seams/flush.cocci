@@ -5,7 +5,7 @@
 // Without it: a checkpoint writes one page at a time.
 // Could disappear: when upstream writes shared buffers through its AIO.
 //
-// target: src/backend/storage/buffer/bufmgr.c AioFlush+4 AioBeginFlush+4 AioFinishFlush+4 if+4
+// target: src/backend/storage/buffer/bufmgr.c AioFlushBuffer+4 AioBeginBufferFlush+4 AioFinishBufferFlush+4 if+4
 //   in BufferSync FlushDatabaseBuffers FlushRelationBuffers FlushRelationsAllBuffers SyncOneBuffer
 
 @flush@
@@ -15,7 +15,7 @@ expression hdr, reln, object, context;
   f(...)
   {
   <+...
-+ if (!AioFlush(hdr))
++ if (!AioFlushBuffer(hdr))
 + {
   FlushBuffer(hdr, reln, object, context);
 + }
@@ -28,10 +28,10 @@ expression list a, b;
   BufferSync(...)
   {
   <+...
-+ AioBeginFlush();
++ AioBeginBufferFlush();
   WritebackContextInit(a);
   ...
-+ AioFinishFlush();
++ AioFinishBufferFlush();
   IssuePendingWritebacks(b);
   ...+>
   }
@@ -44,8 +44,8 @@ statement S;
   f(...)
   {
   <+...
-+ AioBeginFlush();
++ AioBeginBufferFlush();
   for (i = 0; i < NBuffers; i++) S
-+ AioFinishFlush();
++ AioFinishBufferFlush();
   ...+>
   }

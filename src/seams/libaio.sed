@@ -1,7 +1,7 @@
 # One more I/O method: libaio, which the I/O workers carry out.
 #
-# What: a value of io_method, at the end of the enum, and its entries in two tables; who asks whether there are I/O workers
-#   asks us, and these perform and await I/O through us.
+# What: a value of io_method, at the end of the enum, and its entries in two tables; we tell whether there are I/O
+#   workers, and these perform and await I/O through us.
 # Without it: on a host that forbids io_uring, workers wait for one I/O at a time.
 # Could disappear: if methods could be registered.
 #

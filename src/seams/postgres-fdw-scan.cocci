@@ -1,4 +1,4 @@
-// postgres_fdw asks for rows before they are needed.
+// postgres_fdw reads rows ahead.
 //
 // What: where a scan has used up its rows, it asks us for more; a FETCH is sized by us, and takes its result from us; a scan that begins
 //   says so, and one that begins anew forgets what it has asked for; a connection is free when a query is sent whose

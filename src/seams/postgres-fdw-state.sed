@@ -1,4 +1,4 @@
-# A scan of postgres_fdw remembers when it began, and what it has asked for ahead.
+# A scan of postgres_fdw remembers when it began, and what it has read ahead.
 #
 # What: two more members, the last, of a struct that only postgres_fdw.c knows.
 # Without it: what a scan has asked for would have to be found in a table, for each of its rows.

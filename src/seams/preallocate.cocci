@@ -4,11 +4,11 @@
 //   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM
 //   says when it is done with a table, and ProcessClientReadInterrupt() says that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
-// Could disappear: if smgr had a call to reserve space.
+// Could disappear: if smgr had a call to preallocate space.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioBeforeExtensionUnlock+2 fork+1 extend_by+1 ExclusiveLock-1
 //   in ExtendBufferedRelShared
-// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+3 forknum+4 curblocknum+2 AioForgetReserve+2 smgr_rlocator+1 locator+2 rlocator+1
+// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+3 forknum+4 curblocknum+2 AioForgetPreallocation+2 smgr_rlocator+1 locator+2 rlocator+1
 //   in mdtruncate mdunlink mdzeroextend
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
 //   in ProcessClientReadInterrupt
@@ -75,7 +75,7 @@ statement S1, S2;
   mdtruncate(...)
   {
   ... when != S1
-+ AioForgetReserve(&reln->smgr_rlocator.locator, forknum);
++ AioForgetPreallocation(&reln->smgr_rlocator.locator, forknum);
   S2
   ... when any
   }
@@ -87,7 +87,7 @@ statement S1, S2;
   mdunlink(...)
   {
   ... when != S1
-+ AioForgetReserve(&rlocator.locator, forknum);
++ AioForgetPreallocation(&rlocator.locator, forknum);
   S2
   ... when any
   }

@@ -5,13 +5,13 @@
 #   WAL to open.
 # Could disappear: if callbacks and targets could be registered.
 #
-# target: src/include/storage/aio.h AIO_HCB_MD_WRITEV+1 AIO_HCB_PAGE_WRITEV+1 AIO_HCB_EXTEND+1 AIO_HCB_WAL+2 PGAIO_HCB_LOCAL_BUFFER_READV-1 AIO_TID_WAL+2 PGAIO_TID_SMGR-1
-# target: src/backend/storage/aio/aio_callback.c AIO_HCB_MD_WRITEV+1 AIO_HCB_PAGE_WRITEV+1 aio_md_writev_cb+1 aio_page_writev_cb+1 AIO_HCB_EXTEND+1 aio_extend_cb+1 AIO_HCB_WAL+1 aio_wal_cb+1
+# target: src/include/storage/aio.h AIO_HCB_MD_WRITEV+1 AIO_HCB_PAGE_WRITEV+1 AIO_HCB_PREALLOCATE+1 AIO_HCB_WAL+2 PGAIO_HCB_LOCAL_BUFFER_READV-1 AIO_TID_WAL+2 PGAIO_TID_SMGR-1
+# target: src/backend/storage/aio/aio_callback.c AIO_HCB_MD_WRITEV+1 AIO_HCB_PAGE_WRITEV+1 aio_md_writev_cb+1 aio_page_writev_cb+1 AIO_HCB_PREALLOCATE+1 aio_preallocate_cb+1 AIO_HCB_WAL+1 aio_wal_cb+1
 # target: src/backend/storage/aio/aio_target.c AIO_TID_WAL+1 aio_wal_target_info+1
 
-s|^\tPGAIO_HCB_LOCAL_BUFFER_READV,$|&\n\n\tAIO_HCB_MD_WRITEV,\n\tAIO_HCB_PAGE_WRITEV,\n\tAIO_HCB_EXTEND,\n\tAIO_HCB_WAL,|
+s|^\tPGAIO_HCB_LOCAL_BUFFER_READV,$|&\n\n\tAIO_HCB_MD_WRITEV,\n\tAIO_HCB_PAGE_WRITEV,\n\tAIO_HCB_PREALLOCATE,\n\tAIO_HCB_WAL,|
 s|^(#define PGAIO_HCB_MAX\t).*|\1AIO_HCB_WAL|
-s|^\tCALLBACK_ENTRY\(PGAIO_HCB_LOCAL_BUFFER_READV,.*|&\n\n\tCALLBACK_ENTRY(AIO_HCB_MD_WRITEV, aio_md_writev_cb),\n\tCALLBACK_ENTRY(AIO_HCB_PAGE_WRITEV, aio_page_writev_cb),\n\tCALLBACK_ENTRY(AIO_HCB_EXTEND, aio_extend_cb),\n\tCALLBACK_ENTRY(AIO_HCB_WAL, aio_wal_cb),|
+s|^\tCALLBACK_ENTRY\(PGAIO_HCB_LOCAL_BUFFER_READV,.*|&\n\n\tCALLBACK_ENTRY(AIO_HCB_MD_WRITEV, aio_md_writev_cb),\n\tCALLBACK_ENTRY(AIO_HCB_PAGE_WRITEV, aio_page_writev_cb),\n\tCALLBACK_ENTRY(AIO_HCB_PREALLOCATE, aio_preallocate_cb),\n\tCALLBACK_ENTRY(AIO_HCB_WAL, aio_wal_cb),|
 s|^\tPGAIO_TID_SMGR,$|&\n\n\tAIO_TID_WAL,|
 s|^(#define PGAIO_TID_COUNT[ \t]+).*|\1(AIO_TID_WAL + 1)|
 s|^\t\[PGAIO_TID_SMGR\] = &aio_smgr_target_info,$|&\n\t[AIO_TID_WAL] = \&aio_wal_target_info,|

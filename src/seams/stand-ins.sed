@@ -1,6 +1,7 @@
 # Functions of ours stand in for three of upstream's, whoever calls them.
 #
-# What: the definitions get another name; ours have the old one, and call them.  They are in src/backend/aio/io/aio_internals.c,
+# What: the definitions get another name; ours have the old one, and call them.  They are in
+# src/backend/aio/io/aio_internals.c,
 #   src/backend/executor/guard.c and src/extension/postgres_fdw/async_pending.c.
 # Without it: some waits for I/O are not counted; COPY raises the error of a later row; and postgres_fdw takes for a request
 #   of its own what is pending of ours on a connection.

@@ -5,7 +5,7 @@
 // Without it: one write or one sync is in flight in the whole server, and whoever fills the WAL buffers waits for it.
 // Could disappear: when upstream writes WAL through its AIO.
 //
-// target: src/backend/access/transam/xlog.c AioWalRecordInserted+1 AioMakeRoomInWal+1 AioFlushWal+1 AioWriteWalInBackground+1 if+3
+// target: src/backend/access/transam/xlog.c AioWalRecordInserted+1 AioFreeWalBuffers+1 AioFlushWal+1 AioWriteWalInBackground+1 if+3
 //   in AdvanceXLInsertBuffer XLogBackgroundFlush XLogFlush XLogInsertRecord
 // target: src/backend/postmaster/walwriter.c AioWalWriterCycle+1 XLogBackgroundFlush-1
 //   in WalWriterMain
@@ -31,7 +31,7 @@ symbol WriteRqst, tli, false, WALWriteLock, OldPageRqstPtr;
   AdvanceXLInsertBuffer(...)
   {
   <+...
-+ if (!AioMakeRoomInWal(OldPageRqstPtr, tli))
++ if (!AioFreeWalBuffers(OldPageRqstPtr, tli))
 + {
   XLogWrite(WriteRqst, tli, false);
   LWLockRelease(WALWriteLock);

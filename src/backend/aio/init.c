@@ -70,7 +70,7 @@ AioInitialize(void)
 							 NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("aio.foreign_read_ahead",
-							 "Scans of foreign tables ask for rows before they are needed.",
+							 "Scans of foreign tables read rows ahead.",
 							 "Those of tables with the option \"async_capable\".",
 							 &aio_foreign_read_ahead,
 							 true,
@@ -97,7 +97,7 @@ AioInitialize(void)
 							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("aio.index_batch_memory",
-							"Memory in which one statement gathers index entries, to insert them in index order.",
+							"Memory in which one statement collects index entries, to insert them in index order.",
 							"0 inserts the index entries of each row with the row.",
 							&aio_index_batch_memory,
 							64 * 1024, 0, MAX_KILOBYTES,
@@ -106,7 +106,7 @@ AioInitialize(void)
 							NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("aio.batch_unique_keys",
-							 "Keys whose uniqueness is enforced are gathered and inserted in index order, too.",
+							 "Keys whose uniqueness is enforced are collected and inserted in index order, too.",
 							 "Sessions that insert the same keys at the same time may then deadlock where they would have waited.",
 							 &aio_batch_unique_keys,
 							 false,
@@ -141,10 +141,10 @@ AioInitialize(void)
 							GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 
-	DefineCustomIntVariable("aio.extend_ahead",
-							"Space that is allocated past the end of a file which grows.",
+	DefineCustomIntVariable("aio.preallocation_size",
+							"Maximum amount of space that is preallocated past the end of a growing file.",
 							"A quarter of the table is a limit, too.  0 allocates space when it is needed.",
-							&aio_extend_ahead,
+							&aio_preallocation_size,
 							4096, 0, RELSEG_SIZE,
 							PGC_SIGHUP,
 							GUC_UNIT_BLOCKS,
@@ -197,7 +197,7 @@ AioInitialize(void)
 
 #ifdef USE_ASSERT_CHECKING
 	DefineCustomIntVariable("aio.debug_rows_before_batch",
-							"Rows of a statement whose index entries are inserted with the row, before others are gathered.",
+							"Rows of a statement whose index entries are inserted with the row, before others are collected.",
 							NULL,
 							&aio_debug_rows_before_batch,
 							AIO_ROWS_BEFORE_BATCH, 0, INT_MAX,
@@ -234,10 +234,10 @@ AioInitialize(void)
 #endif
 
 	AioWriteInitialize();
-	AioExtendInitialize();
+	AioPreallocationInitialize();
 	AioWalInitialize();
 	AioUsageInitialize();
-	AioTaskBoardInitialize();
+	AioTaskStatusInitialize();
 	AioPgStatInitialize();
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();

@@ -3,8 +3,8 @@
  * shared_state.c
  *	  Shared memory of ours: asked for, and initialized, in one place.
  *
- * A part is described while libraries are preloaded.  It is made anew when the
- * server starts anew after a crash.  In initdb's bootstrap, which preloads
+ * A part is described while libraries are preloaded.  It is created again when
+ * the server restarts after a crash.  In initdb's bootstrap, which preloads
  * nothing, it does not exist.
  *
  * Copyright (c) 2026, the pgawait authors

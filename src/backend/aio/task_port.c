@@ -125,13 +125,13 @@ server_task(AioTask *task)
 static void
 task_made(AioTask *task)
 {
-	server_task(task)->place = AioTaskBoardPlace();
+	server_task(task)->status_slot = AioTaskStatusAcquire();
 }
 
 static void
 task_freed(AioTask *task)
 {
-	AioTaskBoardGiveBack(server_task(task)->place);
+	AioTaskStatusRelease(server_task(task)->status_slot);
 }
 
 static void
@@ -156,11 +156,11 @@ awaits(AioTask *task, AioFuture *future)
 static void
 suspended(AioTask *task, AioFuture *future)
 {
-	int			place = server_task(task)->place;
+	int			slot = server_task(task)->status_slot;
 	AioTaskStatus status = {0};
 	AioTaskInfo info;
 
-	if (place < 0)
+	if (slot < 0)
 		return;
 	AioTaskGetInfo(task, &info);
 	status.pid = MyProcPid;
@@ -174,16 +174,16 @@ suspended(AioTask *task, AioFuture *future)
 	if (future->ops->describe != NULL)
 		future->ops->describe(future, &status);
 	INSTR_TIME_SET_CURRENT(status.since);
-	AioTaskBoardPost(place, &status);
+	AioTaskStatusSet(slot, &status);
 }
 
 static void
 resumed(AioTask *task)
 {
-	int			place = server_task(task)->place;
+	int			slot = server_task(task)->status_slot;
 
-	if (place >= 0)
-		AioTaskBoardRemove(place);
+	if (slot >= 0)
+		AioTaskStatusClear(slot);
 }
 
 static void

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * createas_internals.c
- *	  Tail of commands/createas.c: into which table a receiver inserts.
+ *	  Included at the end of commands/createas.c: into which table a receiver
+ *	  inserts.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * matview_internals.c
- *	  Tail of commands/matview.c: into which table a receiver inserts.
+ *	  Included at the end of commands/matview.c: into which table a receiver
+ *	  inserts.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -15,8 +15,8 @@
  * drain it like any other backlog (INVARIANT-32): its command id is that of the
  * first of its rows.
  *
- * Rows of a subtransaction do not gather; only parallel apply workers make
- * subtransactions.
+ * Entries are not collected in a subtransaction; only parallel apply workers
+ * make subtransactions.
  *
  * Tests: src/test/aio/index/t/003_apply.pl.
  *
@@ -47,7 +47,7 @@
 typedef struct ApplyTable
 {
 	Oid			relid;			/* hash key */
-	ResultRelInfo *rri;			/* NULL if it does not gather */
+	ResultRelInfo *rri;			/* NULL if its entries are not collected */
 } ApplyTable;
 
 /* The statement, in memory of the transaction. */
@@ -120,7 +120,7 @@ close_table(ApplyTable *table)
 }
 
 /*
- * Insert all that has been gathered, and close the tables.
+ * Insert all that has been collected, and close the tables.
  */
 void
 AioEndApply(void)
@@ -258,7 +258,11 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 	backlog = AioGetTableBacklog(table->rri, statement->estate, statement->cid, NULL);
 	if (backlog != NULL && AioBacklogTakes(backlog, statement->cid, 1))
 		return backlog;
-	/* a table that does not gather now will not do so in this statement */
+
+	/*
+	 * if its entries are not collected now, they will not be in this
+	 * statement
+	 */
 	close_table(table);
 	return NULL;
 }

@@ -3,8 +3,8 @@
  * backlog.c
  *	  Index entries that a statement has still to insert: which there are.
  *
- * A statement that inserts many rows puts them into the heap as ever, and
- * gathers their index entries in memory (backlog_collect.c).  When its budget
+ * A statement that inserts many rows puts them into the heap as usual, and
+ * collects their index entries in memory (backlog_collect.c).  When its budget
  * is used up, when it ends, or when anybody could look, the backlog is drained
  * (backlog_drain.c): each index's entries are sorted and inserted in index
  * order, such that neighbours share the reading, the searching and the cache
@@ -21,14 +21,14 @@
  * runs with such a snapshot while a backlog is not empty (AioDrainVisibleTo()
  * at the start of each executor run).  What looks with other snapshots
  * (uniqueness, exclusion, ON CONFLICT, deferred constraints) looks at indexes
- * that do not gather.
+ * whose entries are not collected.
  *
- * INVARIANT-33: no row dies while its entries are in a backlog, as VACUUM could
- * then give its place to another one.  Rows of a running statement are killed
- * by speculative insertion only, and that does not gather.  A statement whose
- * subtransaction has been rolled back drains no more.
+ * INVARIANT-33: no row dies while its entries are in a backlog, as VACUUM
+ * could then give its place to another one.  Rows of a running statement are
+ * killed by speculative insertion only, whose entries are not collected.  A
+ * statement whose subtransaction has been rolled back drains no more.
  *
- * Tests: src/test/aio/sql, src/test/aio/t.
+ * Tests: src/test/aio/sql, src/test/aio/index/t.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -163,7 +163,7 @@ make_statement(EState *estate, CommandId cid, CopyFromState cstate)
  * of no use.
  */
 static bool
-may_gather(const AioIndexBacklog *backlog)
+may_collect(const AioIndexBacklog *backlog)
 {
 	const AioIndexBatch *batch = &backlog->batch;
 	const AioIndexAmOps *ops = backlog->ops;
@@ -228,7 +228,7 @@ keys_can_wait(ResultRelInfo *rri)
 		CheckRelationLockedByMe(rri->ri_RelationDesc, ShareLock, true);
 }
 
-/* One of a table's indexes, with all but whether its entries are gathered. */
+/* One of a table's indexes, with all but whether its entries are collected. */
 static void
 init_index(AioIndexBacklog *backlog, AioTableBacklog *table, int i)
 {
@@ -247,22 +247,22 @@ init_index(AioIndexBacklog *backlog, AioTableBacklog *table, int i)
 	batch->desc = entry_desc(backlog);
 	batch->unique = batch->index->rd_index->indisunique;
 	/* of others it does not matter in which order they come */
-	backlog->looked_at = backlog->ops == NULL || backlog->ops->in_order == NULL;
+	backlog->order_checked = backlog->ops == NULL || backlog->ops->in_order == NULL;
 }
 
 /* Note what the state of its indexes comes to. */
 void
 AioSumUpTable(AioTableBacklog *table)
 {
-	table->gathers = false;
+	table->collects = false;
 	table->in_order = true;
 	for (int i = 0; i < table->nindexes; i++)
 	{
 		AioIndexBacklog *backlog = &table->indexes[i];
 
-		table->gathers |= backlog->gathers;
-		table->only_gathers &= backlog->gathers || backlog->batch.index == NULL;
-		table->in_order &= backlog->looked_at && !backlog->gathers;
+		table->collects |= backlog->collects;
+		table->only_collects &= backlog->collects || backlog->batch.index == NULL;
+		table->in_order &= backlog->order_checked && !backlog->collects;
 	}
 }
 
@@ -287,18 +287,18 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		init_index(backlog, table, i);
 		if (backlog->batch.index == NULL)
 			continue;
-		backlog->gathers = may_gather(backlog);
-		if (backlog->gathers && backlog->batch.unique)
+		backlog->collects = may_collect(backlog);
+		if (backlog->collects && backlog->batch.unique)
 		{
 			if (!asked)
 				keys_wait = keys_can_wait(rri) &&
-					AioLaterRowsLeaveNothing(rri, statement->estate,
-											 statement->cstate);
+					AioLaterRowsHaveNoSideEffects(rri, statement->estate,
+												  statement->cstate);
 			asked = true;
-			backlog->gathers = keys_wait;
+			backlog->collects = keys_wait;
 		}
 	}
-	table->only_gathers = true;
+	table->only_collects = true;
 	AioSumUpTable(table);
 	/* not known before any entry has come */
 	table->in_order = false;
@@ -312,7 +312,7 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
  * the statement's rows, cstate COPY's or NULL.  Returns NULL if no statement is
  * to have a backlog.
  *
- * Before entries are gathered, the caller makes sure that the relation's
+ * Before entries are collected, the caller makes sure that the relation's
  * indexes may be inserted into by tasks, as user code is as unwelcome here.
  */
 AioTableBacklog *
@@ -348,15 +348,15 @@ AioGetTableBacklog(ResultRelInfo *rri, EState *estate, CommandId cid,
 
 /*
  * The statement inserts nrows more rows with command id cid, after as many as
- * estate->es_processed says.  Returns whether entries of them are gathered, in
- * those indexes that do.
+ * estate->es_processed says.  Returns whether entries of them are collected,
+ * in those indexes that do.
  */
 bool
 AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows)
 {
 	Assert(nrows > 0);
 	table->rows += nrows;
-	return table->gathers &&
+	return table->collects &&
 		table->rows - nrows >= (uint64) aio_debug_rows_before_batch &&
 		table->statement->cid == cid &&
 		table->statement->short_drains < AIO_SHORT_DRAINS_MAX;

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * backlog_collect.c
- *	  Gather index entries in the memory of a statement.
+ *	  Collect index entries in the memory of a statement.
  *
  * Most access methods make index tuples of entries, which are packed one after
  * the other into chunks of memory that grow (AioBatchAddTuple()).  Others keep
  * something of their own, and say how much memory it takes (AioBatchAddOwn()).
  * All of it is in the statement's memory context, and counts for its budget.
  *
- * Nothing that is gathered can fail for what is in it (INVARIANT-35): what
+ * Nothing that is collected can fail for what is in it (INVARIANT-35): what
  * could, such as a value too large for a page, is declined here, and inserted
  * at once.
  *
@@ -93,7 +93,7 @@ count_entry(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 	batch->nentries++;
 	backlog->counts.entries++;
 	Assert(batch->nentries <= backlog->counts.entries);
-	aio_session_stats_data.entries_gathered++;
+	aio_session_stats_data.entries_collected++;
 	/* what is not sorted takes no more memory then, and has its own limit */
 	statement->entries_max = Max(statement->entries_max,
 								 backlog->ops->sort == NULL ? 1 : batch->nentries);
@@ -113,7 +113,7 @@ AioBatchAddTuple(AioIndexBatch *batch, const AioIndexRow *row, IndexTuple tuple)
 	Size		bytes = tuple_bytes + (batch->unique ? sizeof(AioEntryRow) : 0);
 	IndexTuple	copy;
 
-	Assert(backlog->gathers);
+	Assert(backlog->collects);
 	if (chunk == NULL ||
 		chunk->used + bytes > chunk->size - offsetof(AioEntryChunk, tuples))
 	{
@@ -131,8 +131,8 @@ AioBatchAddTuple(AioIndexBatch *batch, const AioIndexRow *row, IndexTuple tuple)
 }
 
 /*
- * For AioIndexAmOps.collect: an entry has been gathered that the access method
- * keeps itself, in so many bytes more than before.
+ * For AioIndexAmOps.collect: an entry has been collected that the access
+ * method keeps itself, in so many bytes more than before.
  */
 void
 AioBatchAddOwn(AioIndexBatch *batch, Size bytes)
@@ -140,7 +140,7 @@ AioBatchAddOwn(AioIndexBatch *batch, Size bytes)
 	AioIndexBacklog *backlog = AioBacklogOf(batch);
 	AioStatementBacklog *statement = backlog->table->statement;
 
-	Assert(backlog->gathers && backlog->ops->forget != NULL);
+	Assert(backlog->collects && backlog->ops->forget != NULL);
 	Assert(!batch->unique);
 
 	backlog->own_bytes += bytes;
@@ -166,8 +166,8 @@ is_small(TupleDesc desc, const Datum *values, const bool *isnull)
 }
 
 /*
- * AioIndexAmOps.collect, with collects_input: gather the values that aminsert()
- * would get, unless they are large.
+ * AioIndexAmOps.collect, with collects_input: collect the values that
+ * aminsert() would get, unless they are large.
  */
 bool
 AioCollectValues(AioIndexBatch *batch, const AioIndexRow *row,
@@ -197,17 +197,17 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 	AioIndexRow row;
 
 	Assert(index >= 0 && index < table->nindexes);
-	/* what is gathered in a drain would be freed with what it inserts */
+	/* what is collected in a drain would be freed with what it inserts */
 	Assert(!table->statement->draining || table->statement->rows_kept == 0);
 
-	if (!backlog->gathers)
+	if (!backlog->collects)
 		return false;
 	row.tid = *tid;
 	row.line = line;
 	if (backlog->ops->collect(&backlog->batch, &row, values, isnull))
 		return true;
 	/* from the next row on, have tasks ready for others like this */
-	table->only_gathers = false;
+	table->only_collects = false;
 	return false;
 }
 

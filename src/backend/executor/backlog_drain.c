@@ -8,12 +8,12 @@
  * the other, the access method sorts the entries and inserts them, in a scope
  * of its own.  Then keys that may be duplicates are checked again.
  *
- * INVARIANT-34: a drain that failed is never forgiven.  Its error may be caught
- * on the way, if a function called by the statement made it happen; then the
- * statement itself fails.
+ * INVARIANT-34: a drain that failed fails the statement.  A function that the
+ * statement calls, and whose query caused the drain, may catch the error; then
+ * the statement fails at its end.
  *
  * INVARIANT-35: the error raised is that of the first row that fails.  Nothing
- * that is gathered can fail for what is in it.  Keys that are enforced are
+ * that is collected can fail for what is in it.  Keys that are enforced are
  * inserted first, with a check that neither waits nor fails
  * (backlog_recheck.c).  guard.c sees to that when a later row fails before.
  *
@@ -35,8 +35,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* entries after which their order is looked at */
-#define ENTRIES_TO_LOOK_AT	512
+/* after so many entries their order is checked */
+#define ENTRIES_TO_CHECK	512
 
 /* entries of one index, whatever the memory allows */
 #define ENTRIES_MAX	(PG_INT32_MAX / 2)
@@ -107,7 +107,7 @@ drain_index(AioIndexBacklog *backlog)
 	counts->suspended += aio_task_counters.tasks_suspended;
 }
 
-/* Insert all that a statement has gathered. */
+/* Insert all that a statement has collected. */
 static void
 drain(AioStatementBacklog *statement)
 {
@@ -155,7 +155,7 @@ drain(AioStatementBacklog *statement)
 
 /*
  * A statement, or one of its parts that insert rows, has come to its end:
- * insert all that it has gathered.
+ * insert all that it has collected.
  *
  * If a row that was kept back fails, the guard calls this again, for the rows
  * before it.
@@ -187,7 +187,7 @@ AioDrainVisibleTo(Snapshot snapshot)
 			 snapshot->curcid > statement->cid || statement->frozen) &&
 			AioStatementIsAlive(statement))
 		{
-			aio_session_stats_data.batches_looked_at++;
+			aio_session_stats_data.batches_before_query++;
 			drain(statement);
 		}
 	}
@@ -222,21 +222,21 @@ join(AioScope *scope)
  * way.
  */
 static void
-look_at_order(AioTableBacklog *table, AioScope *scope)
+check_order(AioTableBacklog *table, AioScope *scope)
 {
 	for (int i = 0; i < table->nindexes; i++)
 	{
 		AioIndexBacklog *backlog = &table->indexes[i];
 
-		if (!backlog->gathers || backlog->looked_at ||
-			backlog->batch.nentries < ENTRIES_TO_LOOK_AT)
+		if (!backlog->collects || backlog->order_checked ||
+			backlog->batch.nentries < ENTRIES_TO_CHECK)
 			continue;
-		backlog->looked_at = true;
+		backlog->order_checked = true;
 		if (backlog->ops->in_order(&backlog->batch))
 		{
 			join(scope);
 			drain_index(backlog);
-			backlog->gathers = false;
+			backlog->collects = false;
 		}
 	}
 
@@ -248,9 +248,9 @@ look_at_order(AioTableBacklog *table, AioScope *scope)
 }
 
 /*
- * The entries of one more row have been gathered: see whether to drain.  Before
- * that, the tasks of the scope in which rows are inserted end: they would hold
- * pins all the while.  scope is NULL if there are none.
+ * The entries of one more row have been collected: see whether to drain.
+ * Before that, the tasks of the scope in which rows are inserted end: they
+ * would hold pins until then.  scope is NULL if there are none.
  */
 void
 AioBacklogConsider(AioTableBacklog *table, AioScope *scope)
@@ -260,8 +260,8 @@ AioBacklogConsider(AioTableBacklog *table, AioScope *scope)
 	Assert(statement->entries_max <= ENTRIES_MAX);
 
 	statement->rows++;
-	if (statement->rows % ENTRIES_TO_LOOK_AT == 0)
-		look_at_order(table, scope);
+	if (statement->rows % ENTRIES_TO_CHECK == 0)
+		check_order(table, scope);
 	if (AioMemoryNeeded(statement) >= (Size) aio_index_batch_memory * 1024 ||
 		statement->entries_max >= ENTRIES_MAX)
 	{

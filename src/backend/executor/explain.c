@@ -2,12 +2,13 @@
  *
  * explain.c
  *	  EXPLAIN (ANALYZE, AIO): what each node has started and waited for, and
- *	  what has become of index entries that waited.
+ *	  how collected index entries were inserted.
  *
  * An option of our own, through upstream's interface for those of extensions;
  * nothing is added to the output without it, unless aio.explain is on.
  *
- * Tests: src/test/aio/index/t/001_backlog.pl, src/test/aio/stats/t/002_explain.pl.
+ * Tests: src/test/aio/index/t/001_backlog.pl,
+ *		  src/test/aio/stats/t/002_explain.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -90,14 +91,14 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 						 backlog->batch.in_flight_max);
 		return;
 	}
-	ExplainOpenGroup("Gathered Index", NULL, true, es);
+	ExplainOpenGroup("Collected Index", NULL, true, es);
 	ExplainPropertyText("Index Name", index, es);
 	ExplainPropertyUInteger("Entries", NULL, counts->entries, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Leaf Visits", NULL, counts->leaf_visits, es);
 	ExplainPropertyUInteger("Tasks Suspended", NULL, counts->suspended, es);
 	ExplainPropertyInteger("Max Reads In Flight", NULL, backlog->batch.in_flight_max, es);
-	ExplainCloseGroup("Gathered Index", NULL, true, es);
+	ExplainCloseGroup("Collected Index", NULL, true, es);
 }
 
 /* What one node, with those below it, has used of one kind of future. */
@@ -140,7 +141,7 @@ show_usage(AioFutureKind kind, const AioKindUsage *usage, ExplainState *es)
 		ExplainPropertyUInteger("Waited", NULL, usage->waited, es);
 		ExplainPropertyFloat("Wait Time", "ms", wait_time, 3, es);
 	}
-	if (kind != AIO_KIND_TASK && kind < AIO_KIND_FLUSH)
+	if (kind != AIO_KIND_TASK && kind < AIO_KIND_WAL_FLUSH)
 	{
 		ExplainPropertyUInteger("Bytes", NULL, usage->bytes, es);
 		ExplainPropertyUInteger("Batches", NULL, usage->batches, es);
@@ -176,7 +177,7 @@ show_node(PlanState *planstate, List *ancestors, const char *relationship,
 	if (!IsA(planstate, ModifyTableState))
 		return;
 
-	ExplainOpenGroup("Gathered Indexes", "Gathered Indexes", false, es);
+	ExplainOpenGroup("Collected Indexes", "Collected Indexes", false, es);
 	for (AioTableBacklog *table = AioGetTableBacklogs(planstate->state);
 		 table != NULL; table = table->next)
 	{
@@ -187,7 +188,7 @@ show_node(PlanState *planstate, List *ancestors, const char *relationship,
 				show_index(&table->indexes[i], es);
 		}
 	}
-	ExplainCloseGroup("Gathered Indexes", "Gathered Indexes", false, es);
+	ExplainCloseGroup("Collected Indexes", "Collected Indexes", false, es);
 }
 
 /* Say that workers insert, in a plan whose rows go to a new table. */

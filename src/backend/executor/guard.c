@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * guard.c
- *	  The first row that fails decides, also if its keys are still waiting.
+ *	  Raise the error of the first row that fails, even if its keys are still
+ *	  waiting.
  *
  * A backlog may hold keys whose uniqueness is not established yet, and INSERT
  * may have kept back rows (row_buffer.c).  If a later row of the statement
- * fails meanwhile, for whatever reason that is about its data, inserting row
- * by row would have met a duplicate among the earlier ones first.  So the
- * statement runs in a guard, which catches the error, drains the backlog, and
- * raises the error of that instead, if there is one.  Which statements may have
- * anything wait is decided in guard_stack.c.
+ * fails meanwhile with a data error, inserting row by row would have met a
+ * duplicate among the earlier ones first.  So the statement runs in a guard,
+ * which catches the error, drains the backlog, and raises the error of that
+ * instead, if there is one.  Which statements may have anything wait is
+ * decided in guard_stack.c.
  *
- * What has been caught is an error about data, raised by code that evaluates
+ * What has been caught is a data error, raised by code that evaluates
  * expressions, parses input or checks constraints, perhaps with locks held;
  * these are released as the transaction's abort would release them.  No row is
  * produced any more, and the transaction is rolled back in any case.  If what
@@ -41,11 +42,11 @@
 static ExecutorRun_hook_type prev_ExecutorRun;
 
 /*
- * Could this error be about a row?  Unlike AioIsDataError(), which has to
+ * Could this be a data error?  Unlike AioIsDataError(), which has to
  * be right about errors of index inserts only, this says yes if in doubt.
  */
 static bool
-may_be_about_row(int sqlerrcode)
+may_be_data_error(int sqlerrcode)
 {
 	/* such as too large a result */
 	if (sqlerrcode == ERRCODE_INTERNAL_ERROR)
@@ -78,7 +79,7 @@ settle(AioGuard *guard)
 	if (guard->backlog_of == NULL || proc_exit_inprogress ||
 		!AioBacklogIsChecked(guard->backlog_of) ||
 		GetCurrentTransactionNestLevel() != guard->nest_level ||
-		!may_be_about_row(geterrcode()))
+		!may_be_data_error(geterrcode()))
 		return;
 	Assert(guard->memory_context != ErrorContext);
 	Assert(guard->owner != NULL);

@@ -40,8 +40,8 @@ typedef struct AioGuard
 extern void AioGuardBegin(AioGuard *guard, QueryDesc *query,
 						  CopyFromState cstate);
 extern void AioGuardEnd(AioGuard *guard);
-extern bool AioLaterRowsLeaveNothing(ResultRelInfo *rri, EState *estate,
-									 CopyFromState cstate);
+extern bool AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate,
+										  CopyFromState cstate);
 
 /* side_effects.c */
 extern bool AioTableLeavesSomething(ResultRelInfo *rri);

@@ -5,12 +5,13 @@
  *
  * A guard catches the error of a row, and looks whether one of the rows before
  * it fails, too (guard.c).  Rows may wait if there is a guard, and if the rows
- * that come after a failing one leave nothing (side_effects.c).
+ * that come after a failing one have no side effects (side_effects.c).
  *
  * Guards are on the stacks of the functions that run statements, each linked to
  * the one outside of it.  Each function takes its own away, also after errors.
  *
- * Tests: src/test/aio/index/t/001_backlog.pl, src/test/aio/index/t/002_random.pl.
+ * Tests: src/test/aio/index/t/001_backlog.pl,
+ *		  src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -57,12 +58,12 @@ AioGuardEnd(AioGuard *guard)
 /*
  * May rows of this table, or keys that are enforced, wait in the statement that
  * is running with this EState?  They may if it runs in a guard and rows that
- * come after a failing one leave nothing.  cstate is COPY's, or NULL.
+ * come after a failing one have no side effects.  cstate is COPY's, or NULL.
  *
  * Asked once per statement and table.
  */
 bool
-AioLaterRowsLeaveNothing(ResultRelInfo *rri, EState *estate, CopyFromState cstate)
+AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate, CopyFromState cstate)
 {
 	AioGuard   *guard = innermost;
 

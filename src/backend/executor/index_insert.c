@@ -10,7 +10,7 @@
  * entry either waits in the statement's backlog, or is inserted by a task, in a
  * scope of the batch, or at once.
  *
- * What stays as it was:
+ * What is as in upstream:
  * - Immediately enforced unique keys are inserted in row order, and within a
  *   row in index order: the transactions that they wait for, the deadlocks
  *   that they meet and the duplicates that they report are upstream's.  Only
@@ -19,8 +19,8 @@
  * - An exclusion constraint is checked when everything before it is done.
  * - The error raised is that of the first row that fails (scope.c).
  *
- * Which indexes take part is index_policy.c's decision.  Temporary tables do
- * not: their pages are never locked.  And as a task costs some per cent of an
+ * index_policy.c decides which indexes take part.  Temporary tables do not:
+ * their pages are never locked.  And as a task costs some per cent of an
  * insert whose pages are in memory, a table does without tasks while all that
  * this backend inserted into its indexes lately found them there.
  *
@@ -185,7 +185,7 @@ insert_batch(AioInsertBatch *batch, bool tasks)
 
 	Assert(batch->nslots > 0 && batch->policy != NULL);
 	batch->policy_generation = generation;
-	if (tasks && !(batch->backlog != NULL && batch->backlog->only_gathers))
+	if (tasks && !(batch->backlog != NULL && batch->backlog->only_collects))
 		AioScopeRun(insert_rows, batch, AioIsDataError);
 	else
 		insert_rows(NULL, batch);
@@ -195,12 +195,12 @@ insert_batch(AioInsertBatch *batch, bool tasks)
 
 /*
  * Insert the index entries of one row.  table is the backlog of its table, or
- * NULL, and gathers says whether its entries are gathered there.  policy may be
- * NULL; the other arguments, result and errors are those of
+ * NULL, and collects says whether its entries are collected there.  policy may
+ * be NULL; the other arguments, result and errors are those of
  * ExecInsertIndexTuples().
  */
 static List *
-insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool gathers,
+insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool collects,
 		   ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 		   bool update, bool noDupErr, bool *specConflict,
 		   List *arbiterIndexes, bool onlySummarizing)
@@ -212,8 +212,8 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool gathers,
 	List	   *recheck = NIL;
 	AioInsertBatch batch;
 
-	Assert(table != NULL || !gathers);
-	if (!gathers && !tasks)
+	Assert(table != NULL || !collects);
+	if (!collects && !tasks)
 	{
 		recheck = AioExecInsertIndexTuples(rri, slot, estate, update, noDupErr,
 										   specConflict, arbiterIndexes,
@@ -224,7 +224,7 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool gathers,
 	}
 
 	batch.policy = policy;
-	batch.backlog = gathers ? table : NULL;
+	batch.backlog = collects ? table : NULL;
 	batch.rri = rri;
 	batch.slots = &slot;
 	batch.estate = estate;
@@ -251,30 +251,31 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 bool update, bool noDupErr, bool *specConflict,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
-	/* row by row, only plain inserts in great number gather entries */
-	bool		may_gather = !update && !noDupErr &&
+	/* row by row, only plain inserts in great number collect entries */
+	bool		may_collect = !update && !noDupErr &&
 		estate->es_processed >= (uint64) aio_debug_rows_before_batch &&
 		estate->es_plannedstmt != NULL &&
 		estate->es_plannedstmt->commandType != CMD_UPDATE;
 	AioTablePolicy *policy = NULL;
 	AioTableBacklog *table = NULL;
-	bool		gathers = false;
+	bool		collects = false;
 
-	if (may_gather || rri->ri_NumIndices >= 2)
+	if (may_collect || rri->ri_NumIndices >= 2)
 		policy = find_policy(rri);
-	if (may_gather && policy != NULL)
+	if (may_collect && policy != NULL)
 	{
 		table = AioGetTableBacklog(rri, estate, estate->es_output_cid, NULL);
-		gathers = table != NULL && AioBacklogTakes(table, estate->es_output_cid, 1);
+		collects = table != NULL && AioBacklogTakes(table, estate->es_output_cid, 1);
 		policy = AioGetTablePolicy(rri);
 	}
-	return insert_row(policy, table, gathers, rri, slot, estate, update,
+	return insert_row(policy, table, collects, rri, slot, estate, update,
 					  noDupErr, specConflict, arbiterIndexes, onlySummarizing);
 }
 
 /*
  * Likewise, for a row that logical replication applies.  Keys that are unique
- * are not gathered there, so it does not matter that conflicts are looked for.
+ * are not collected there, so it does not matter that conflicts are looked
+ * for.
  */
 List *
 AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
@@ -430,7 +431,8 @@ insert_as_task(AioInsertBatch *batch, const AioIndexAmOps *ops,
 
 /*
  * In place of index_insert(), with its arguments, for an entry of a batch and
- * the index at a position of its table: gather the entry, or start the insert.
+ * the index at a position of its table: collect the entry, or start the
+ * insert.
  *
  * Returns what index_insert() returns if the caller needs it, that is unless
  * it would be true.  Pass-by-reference values must stay where they are until

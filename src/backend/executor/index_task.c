@@ -75,8 +75,8 @@ insert_entry(void *arg)
 						  task->unchanged, entry->info);
 	if (task->result != NULL)
 		*task->result = result;
-	if (task->lane != NULL)
-		AioReleaseLane(task->lane);
+	if (task->insert_state != NULL)
+		AioReleaseInsertState(task->insert_state);
 
 	if (task->cur_lineno != NULL)
 		error_context_stack = callback.previous;
@@ -86,21 +86,21 @@ insert_entry(void *arg)
  * Have an insert state of an index that needs one for each of its tasks, and
  * wait for one if need be.
  */
-static struct AioIndexLane *
-get_lane(AioScope *scope, Relation index, IndexInfo *info)
+static struct AioInsertState *
+get_insert_state(AioScope *scope, Relation index, IndexInfo *info)
 {
 	uint64		wait_for;
-	struct AioIndexLane *lane = AioAcquireLane(info, &wait_for);
+	struct AioInsertState *insert_state = AioAcquireInsertState(info, &wait_for);
 
-	if (lane == NULL)
+	if (insert_state == NULL)
 	{
 		AioScopeJoinTask(scope, wait_for);
-		lane = AioAcquireLane(info, &wait_for);
+		insert_state = AioAcquireInsertState(info, &wait_for);
 	}
-	if (lane == NULL)
-		elog(ERROR, "index \"%s\" has no free lane",
+	if (insert_state == NULL)
+		elog(ERROR, "index \"%s\" has no free insert state",
 			 RelationGetRelationName(index));
-	return lane;
+	return insert_state;
 }
 
 /*
@@ -115,8 +115,8 @@ AioPrepareIndexTask(AioScope *scope, const AioIndexAmOps *ops,
 					Relation index, Relation heap, IndexInfo *info,
 					const Datum *values, const bool *isnull, ItemPointer tid)
 {
-	struct AioIndexLane *lane = ops->concurrency == AIO_INDEX_LANES ?
-		get_lane(scope, index, info) : NULL;
+	struct AioInsertState *insert_state = ops->concurrency == AIO_INDEX_STATES ?
+		get_insert_state(scope, index, info) : NULL;
 	AioIndexTask *task = AioSpawnPrepare(scope);
 	AioIndexEntry *entry = &task->entry;
 
@@ -125,7 +125,7 @@ AioPrepareIndexTask(AioScope *scope, const AioIndexAmOps *ops,
 
 	entry->index = index;
 	entry->heap = heap;
-	entry->info = lane ? AioLaneInfo(lane) : info;
+	entry->info = insert_state ? AioInsertStateInfo(insert_state) : info;
 	entry->tid = *tid;
 	entry->tuple_bytes = 0;
 	entry->natts = info->ii_NumIndexAttrs;
@@ -135,7 +135,7 @@ AioPrepareIndexTask(AioScope *scope, const AioIndexAmOps *ops,
 		entry->isnull[i] = isnull[i];
 	}
 	task->ops = ops;
-	task->lane = lane;
+	task->insert_state = insert_state;
 	task->check_unique = UNIQUE_CHECK_NO;
 	task->unchanged = false;
 	task->ordered = false;
@@ -149,7 +149,7 @@ AioPrepareIndexTask(AioScope *scope, const AioIndexAmOps *ops,
 uint64
 AioStartIndexTask(AioScope *scope, AioIndexTask *task)
 {
-	struct AioIndexLane *lane = task->lane;
+	struct AioInsertState *insert_state = task->insert_state;
 	AioTaskOptions options = {0};
 	uint64		task_id;
 
@@ -160,8 +160,8 @@ AioStartIndexTask(AioScope *scope, AioIndexTask *task)
 	options.ordered = task->ordered;
 	task_id = AioSpawnPrepared(scope, &options, insert_entry, task);
 	/* the task's memory may be another one's by now */
-	if (lane != NULL)
-		AioLaneSetTask(lane, task_id);
+	if (insert_state != NULL)
+		AioInsertStateSetTask(insert_state, task_id);
 	return task_id;
 }
 

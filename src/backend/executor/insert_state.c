@@ -4,8 +4,9 @@
  *	  Several IndexInfo for one index, so that inserts can be under way side
  *	  by side although the access method keeps working state in ii_AmCache.
  *
- * The statement's own IndexInfo is the first lane.  Further lanes are made
- * when all others are busy, up to a limit, and go away with the statement.
+ * The statement's own IndexInfo is the first insert state.  Further insert
+ * states are made when all others are busy, up to a limit, and go away with
+ * the statement.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -18,116 +19,116 @@
 #include "utils/memutils.h"
 
 /* enough to keep a disk busy; each costs the method's state, some kB */
-#define MAX_LANES	8
+#define MAX_STATES	8
 
-typedef struct AioIndexLane
+typedef struct AioInsertState
 {
 	IndexInfo  *info;
 	bool		busy;
 	uint64		task_id;		/* who keeps it busy */
-} AioIndexLane;
+} AioInsertState;
 
-typedef struct LaneSet
+typedef struct InsertStateSet
 {
-	dlist_node	node;			/* in lane_sets */
+	dlist_node	node;			/* in state_sets */
 	IndexInfo  *key;			/* the statement's IndexInfo */
 	MemoryContextCallback callback;
-	int			nlanes;
-	AioIndexLane lanes[MAX_LANES];
-} LaneSet;
+	int			nstates;
+	AioInsertState states[MAX_STATES];
+} InsertStateSet;
 
-/* one for each index with lanes in running statements */
-static dlist_head lane_sets = DLIST_STATIC_INIT(lane_sets);
+/* one for each index with insert states in running statements */
+static dlist_head state_sets = DLIST_STATIC_INIT(state_sets);
 
 /* The statement's memory goes away. */
 static void
-forget_lanes(void *arg)
+forget_states(void *arg)
 {
-	dlist_delete(&((LaneSet *) arg)->node);
+	dlist_delete(&((InsertStateSet *) arg)->node);
 }
 
-static LaneSet *
-get_lanes(IndexInfo *info)
+static InsertStateSet *
+get_states(IndexInfo *info)
 {
 	dlist_iter	iter;
-	LaneSet    *set;
+	InsertStateSet *set;
 
-	dlist_foreach(iter, &lane_sets)
+	dlist_foreach(iter, &state_sets)
 	{
-		set = dlist_container(LaneSet, node, iter.cur);
+		set = dlist_container(InsertStateSet, node, iter.cur);
 		if (set->key == info)
 			return set;
 	}
 
-	set = MemoryContextAllocZero(info->ii_Context, sizeof(LaneSet));
+	set = MemoryContextAllocZero(info->ii_Context, sizeof(InsertStateSet));
 	set->key = info;
-	set->nlanes = 1;
-	set->lanes[0].info = info;
-	set->callback.func = forget_lanes;
+	set->nstates = 1;
+	set->states[0].info = info;
+	set->callback.func = forget_states;
 	set->callback.arg = set;
 	MemoryContextRegisterResetCallback(info->ii_Context, &set->callback);
-	dlist_push_head(&lane_sets, &set->node);
+	dlist_push_head(&state_sets, &set->node);
 	return set;
 }
 
 /*
- * Take a free lane for an index.  If all are busy, returns NULL, and in
+ * Take a free insert state of an index.  If all are busy, returns NULL, and in
  * *wait_for the task that has had one for longest.
  */
-AioIndexLane *
-AioAcquireLane(IndexInfo *info, uint64 *wait_for)
+AioInsertState *
+AioAcquireInsertState(IndexInfo *info, uint64 *wait_for)
 {
-	LaneSet    *set = get_lanes(info);
-	AioIndexLane *lane;
+	InsertStateSet *set = get_states(info);
+	AioInsertState *state;
 
 	*wait_for = PG_UINT64_MAX;
-	for (int i = 0; i < set->nlanes; i++)
+	for (int i = 0; i < set->nstates; i++)
 	{
-		lane = &set->lanes[i];
-		if (!lane->busy)
+		state = &set->states[i];
+		if (!state->busy)
 		{
-			Assert(i == 0 || lane->info != info);
-			lane->busy = true;
-			return lane;
+			Assert(i == 0 || state->info != info);
+			state->busy = true;
+			return state;
 		}
-		*wait_for = Min(*wait_for, lane->task_id);
+		*wait_for = Min(*wait_for, state->task_id);
 	}
-	Assert(set->nlanes <= MAX_LANES);
-	if (set->nlanes == MAX_LANES)
+	Assert(set->nstates <= MAX_STATES);
+	if (set->nstates == MAX_STATES)
 	{
 		/* all of them say who has them */
 		Assert(*wait_for > 0);
 		return NULL;
 	}
 
-	lane = &set->lanes[set->nlanes];
-	lane->info = MemoryContextAlloc(info->ii_Context, sizeof(IndexInfo));
-	*lane->info = *info;
-	lane->info->ii_AmCache = NULL;
-	lane->busy = true;
-	set->nlanes++;
-	return lane;
+	state = &set->states[set->nstates];
+	state->info = MemoryContextAlloc(info->ii_Context, sizeof(IndexInfo));
+	*state->info = *info;
+	state->info->ii_AmCache = NULL;
+	state->busy = true;
+	set->nstates++;
+	return state;
 }
 
 /* What to pass to the access method. */
 IndexInfo *
-AioLaneInfo(AioIndexLane *lane)
+AioInsertStateInfo(AioInsertState *state)
 {
-	Assert(lane->busy);
-	return lane->info;
+	Assert(state->busy);
+	return state->info;
 }
 
-/* Note who keeps the lane busy. */
+/* Note who keeps the insert state busy. */
 void
-AioLaneSetTask(AioIndexLane *lane, uint64 task_id)
+AioInsertStateSetTask(AioInsertState *state, uint64 task_id)
 {
-	lane->task_id = task_id;
+	state->task_id = task_id;
 }
 
-/* The lane is free again. */
+/* The insert state is free again. */
 void
-AioReleaseLane(AioIndexLane *lane)
+AioReleaseInsertState(AioInsertState *state)
 {
-	Assert(lane->busy);
-	lane->busy = false;
+	Assert(state->busy);
+	state->busy = false;
 }

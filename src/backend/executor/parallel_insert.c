@@ -10,13 +10,14 @@
  * its queue stays empty.  The leader inserts what it finds itself, as before,
  * and at the end counts what the workers have inserted.
  *
- * The table is new, or a new version, and nobody else can see it.  What makes
- * inserting in a worker impossible otherwise does not arise: the leader has a
- * transaction ID and a command ID before there are workers, and they have both
- * from it; no trigger, index, default or constraint is involved.
+ * The table is new, or a new version, and nobody else can see it.  The usual
+ * reasons why a worker cannot insert do not apply: the leader has a
+ * transaction ID and a command ID before it starts workers, and passes both to
+ * them; no trigger, index, default or constraint is involved.
  *
  * Since rows are not sent, a plan of this kind is chosen as if sending cost
- * nothing.  If what comes of that is no such plan, the query is planned again.
+ * nothing.  If the resulting plan is not of this kind, the query is planned
+ * again.
  *
  * Upholds INVARIANT-49.
  *
@@ -296,7 +297,7 @@ AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
 
 		/* also if the leader will insert nothing itself */
 		CheckForSerializableConflictIn(target.rel, NULL, InvalidBlockNumber);
-		AioJoinReserve(target.rel);
+		AioJoinPreallocation(target.rel);
 
 		shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));
 		shm_toc_estimate_keys(&pcxt->estimator, 1);

@@ -3,19 +3,21 @@
  * row_buffer.c
  *	  INSERT puts rows into the heap in batches, as COPY does.
  *
- * One WAL record tells of all rows that go to a page, and the page is locked
+ * One WAL record describes all rows that go to a page, and the page is locked
  * once for them.  Rows are kept back, in the order in which they come, until
  * there are enough, or the statement's backlog is drained; then they go into
  * the heap, into the indexes, and to the triggers, as COPY's do.
  *
- * INVARIANT-37: nobody can tell.  Rows are kept back only where nothing is done
- * for each row but inserting it (no RETURNING, no trigger before it, no check
- * after it), where the rows after a failing one leave nothing (guard_stack.c),
- * and where all rows go to one table, since the order of rows would otherwise
- * be lost.  They are flushed before anybody could see them, in the same places
- * as the backlog, and before a subtransaction begins that they would belong to.
+ * INVARIANT-37: nobody can tell.  Rows are kept back only where nothing is
+ * done for each row but inserting it (no RETURNING, no trigger before it, no
+ * check after it), where the rows after a failing one have no side effects
+ * (guard_stack.c), and where all rows go to one table, since the order of rows
+ * would otherwise be lost.  They are inserted before anybody could see them,
+ * in the same places as the backlog, and before a subtransaction begins that
+ * they would belong to.
  *
- * Tests: src/test/aio/index/t/001_backlog.pl, src/test/aio/index/t/002_random.pl.
+ * Tests: src/test/aio/index/t/001_backlog.pl,
+ *		  src/test/aio/index/t/002_random.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -64,7 +66,7 @@ rows_may_wait(ModifyTableState *mtstate, ResultRelInfo *rri)
 		rri->ri_projectReturning != NULL || rri->ri_FdwRoutine != NULL ||
 		IsCatalogRelation(rri->ri_RelationDesc))
 		return false;
-	return AioLaterRowsLeaveNothing(rri, mtstate->ps.state, NULL);
+	return AioLaterRowsHaveNoSideEffects(rri, mtstate->ps.state, NULL);
 }
 
 /*
@@ -192,9 +194,9 @@ AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 		return false;
 
 	statement = table->statement;
-	if (!table->rows_asked)
+	if (!table->rows_checked)
 	{
-		table->rows_asked = true;
+		table->rows_checked = true;
 		if (statement->cid == estate->es_output_cid &&
 			rows_may_wait(mtstate, rri))
 			table->rows_kept = make_buffer(mtstate, rri, statement->context);

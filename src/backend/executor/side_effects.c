@@ -5,9 +5,9 @@
  *
  * INVARIANT-36: rows, and keys that are enforced, wait only in statements in
  * which the rows after a failing one have no effect that would remain or be
- * seen: no sequence is advanced, no user code runs, no notice is sent.  Here is
- * decided, from a table, an input of COPY or a plan, whether that is so.  What
- * is not known to leave nothing leaves something.
+ * seen: no sequence is advanced, no user code runs, no notice is sent.  The
+ * functions here decide that for a table, an input of COPY or a plan.
+ * Anything that is not known to be harmless counts as a side effect.
  *
  * Nothing is kept between calls, and nothing is changed.
  *
@@ -36,7 +36,7 @@
 #include "utils/syscache.h"
 
 /*
- * A function that leaves nothing and tells nobody.  (random() leaves the state
+ * A function without side effects.  (random() leaves the state
  * of the session's generator.)
  */
 static bool

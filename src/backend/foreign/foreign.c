@@ -13,9 +13,9 @@
  * Append that waits for scans of other servers takes their answers, too.
  *
  * Rows are counted when they are sent; if the server has inserted fewer, the
- * count is corrected when that is known.  Errors are raised then, too.  If it
- * was not the statement itself that came across one, but a function that it has
- * called and which may have caught it, the statement raises it once more.
+ * count is corrected when that is known.  Errors are raised then, too.  If a
+ * function that the statement has called came across an error, it may have
+ * caught it, so the statement raises the error once more.
  *
  * A wrapper finishes what is pending on a connection before it uses it for
  * anything else, so whoever looks at a foreign table sees these rows.
@@ -77,7 +77,7 @@ find_stream(const EState *estate, const void *arg)
 	return NULL;
 }
 
-/* This insert is none of its stream's any more. */
+/* Remove an insert from its stream. */
 static void
 leave_stream(AioForeignInsert *insert)
 {
@@ -451,7 +451,7 @@ AioWaitForAppend(WaitEventSet *set, long timeout, WaitEvent *events,
  * ------------------------------------------------------------------------
  */
 
-/* Batches of a transaction that has gone are of no interest any more. */
+/* Forget the batches of a transaction that has ended. */
 static void
 forget_pending(int nest_level)
 {

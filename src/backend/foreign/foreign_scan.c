@@ -1,26 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * foreign_scan.c
- *	  Scans of foreign servers that are asked for before their turn comes.
+ *	  Scans of foreign servers that are read ahead.
  *
  * Upstream executes the children of an Append asynchronously if they are plain
  * foreign scans.  MergeAppend executes all of its children in turn, until each
  * has given its first row, and so does Append with children that sort or
- * aggregate what a server sends, and with children that are scanned here.  All
- * of them are going to be executed, hence the scans that they begin with are
- * told to send their queries first: the servers work at the same time.
+ * aggregate what a server sends, and with children that are scanned here.  As
+ * all of them are going to be executed, the scans that they begin with are
+ * told to send their queries first, so that the servers work at the same time.
  *
- * An Append also has children that others cannot overtake, as they are scanned
- * here.  Upstream looks for answers of servers when such a child has come to
- * its end; meanwhile a server that has sent its first rows would have nothing
- * to do.  We look once in a while.
+ * An Append may also have children that are scanned here, synchronously.
+ * Upstream checks for answers of servers only after such a child has returned
+ * its last row, and servers that have sent their first rows would be idle
+ * until then.  We check from time to time.
  *
- * What has been asked for is waited for when a scan ends, at the latest, as the
- * connection is needed.  So rows are asked for only if all of them are going to
- * be wanted: not for a cursor, nor below a node that may stop early.
+ * Rows that have been requested must be received when the scan ends, at the
+ * latest, because the connection is needed.  So rows are read ahead only if
+ * all of them are going to be used: not for a cursor, nor below a node that
+ * may stop early.
  *
- * Nothing is asked of a table that is not marked as async_capable: it is the
- * wrapper that knows.
+ * Only tables that are marked as async_capable are read ahead; the wrapper
+ * checks that.
  *
  * Tests: src/test/aio/foreign/t/002_scan.pl.
  *
@@ -55,7 +56,7 @@ AioRegisterFdw(const AioFdwRoutine *routine)
 {
 	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
 
-	Assert(routine->AskAhead != NULL && routine->IterateForeignScan != NULL);
+	Assert(routine->ReadAhead != NULL && routine->IterateForeignScan != NULL);
 	routines = lappend(routines, unconstify(AioFdwRoutine *, routine));
 	MemoryContextSwitchTo(context);
 }
@@ -156,7 +157,7 @@ all_wanted(EState *estate, const Plan *node, bool begun)
 
 /* Has it no effects, and is each connection used by one scan at a time? */
 static bool
-may_ask_ahead(EState *estate)
+may_read_ahead(EState *estate)
 {
 	PlannedStmt *stmt = estate->es_plannedstmt;
 
@@ -166,7 +167,7 @@ may_ask_ahead(EState *estate)
 }
 
 /*
- * For wrappers: may rows of this scan be asked for before they are needed?  Not
+ * For wrappers: may rows of this scan be read ahead?  Not
  * if that had an effect, as locking them has, not where other statements use
  * its connection for each of its rows, and not if some may not be needed.
  */
@@ -176,7 +177,7 @@ AioMayReadAhead(ForeignScanState *node)
 	EState	   *estate = node->ss.ps.state;
 
 	Assert(node->resultRelInfo == NULL);
-	return may_ask_ahead(estate) && all_wanted(estate, node->ss.ps.plan, true);
+	return may_read_ahead(estate) && all_wanted(estate, node->ss.ps.plan, true);
 }
 
 static void
@@ -192,7 +193,7 @@ ask(ForeignScanState *node)
 
 		if (routine->IterateForeignScan == node->fdwroutine->IterateForeignScan)
 		{
-			routine->AskAhead(node);
+			routine->ReadAhead(node);
 			return;
 		}
 	}
@@ -243,7 +244,7 @@ AioAppendBegun(AppendState *node)
 	int			i = -1;
 
 	if (routines == NIL || node->as_pstate != NULL ||
-		!ScanDirectionIsForward(estate->es_direction) || !may_ask_ahead(estate))
+		!ScanDirectionIsForward(estate->es_direction) || !may_read_ahead(estate))
 		return;
 	Assert(node->as_valid_subplans_identified);
 	while ((i = bms_next_member(node->as_valid_subplans, i)) >= 0)
@@ -265,7 +266,7 @@ AioMergeAppendBegins(MergeAppendState *node)
 {
 	int			i = -1;
 
-	if (routines == NIL || !may_ask_ahead(node->ps.state))
+	if (routines == NIL || !may_read_ahead(node->ps.state))
 		return;
 	Assert(!node->ms_initialized);
 	while ((i = bms_next_member(node->ms_valid_subplans, i)) >= 0)
@@ -282,7 +283,7 @@ AioMergeAppendBegins(MergeAppendState *node)
  * answers of others again?  That has more rows asked for.
  */
 bool
-AioAppendLooks(AppendState *node)
+AioAppendPoll(AppendState *node)
 {
 	static int	rows = 0;
 	static instr_time last;
@@ -299,6 +300,6 @@ AioAppendLooks(AppendState *node)
 	if (INSTR_TIME_GET_NANOSEC(passed) < LOOK_INTERVAL_NS)
 		return false;
 	last = now;
-	return may_ask_ahead(node->ps.state) &&
+	return may_read_ahead(node->ps.state) &&
 		all_wanted(node->ps.state, node->ps.plan, true);
 }

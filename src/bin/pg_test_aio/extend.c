@@ -95,12 +95,12 @@ measure(Way way, FileMode mode, int nblocks, Result *result)
 			end = 0;
 			before = now_ns();
 		}
-		if (way == AHEAD && end % (EXTEND_AHEAD * BLCKSZ) == 0)
+		if (way == AHEAD && end % (PREALLOCATION_BLOCKS * BLCKSZ) == 0)
 		{
 			int64		left = options.file_size - end;
 
 			now = before;
-			(void) testfile_allocate(end, Min(EXTEND_AHEAD * BLCKSZ, left),
+			(void) testfile_allocate(end, Min(PREALLOCATION_BLOCKS * BLCKSZ, left),
 									 true);
 			before = now_ns();
 			allocating += before - now;

@@ -41,7 +41,7 @@
 #define ROUNDS			3
 
 /* defaults of the server, in blocks */
-#define EXTEND_AHEAD		4096	/* aio.extend_ahead */
+#define PREALLOCATION_BLOCKS		4096	/* aio.preallocation_size */
 #define BULK_FLUSH_AFTER	128 /* aio.bulk_flush_after */
 
 #define BLOCKS_TO_KB(n)		((int) ((n) * (BLCKSZ / KILOBYTE)))

@@ -154,7 +154,7 @@ advise_extend(Advice *advice)
 
 	why_not = results_why_not(in, "ahead");
 	if (why_not != NULL)
-		advise(advice, "aio.extend_ahead", false, pstrdup("0"),
+		advise(advice, "aio.preallocation_size", false, pstrdup("0"),
 			   _("the file system cannot allocate past the end of a file: %s"),
 			   why_not);
 
@@ -169,8 +169,8 @@ advise_extend(Advice *advice)
 		if (ahead == NULL || at_once == NULL)
 			continue;
 		keep = !surpasses(at_once, ahead);
-		advise(advice, "aio.extend_ahead", keep,
-			   keep ? psprintf("%dMB", BLOCKS_TO_KB(EXTEND_AHEAD) / 1024) :
+		advise(advice, "aio.preallocation_size", keep,
+			   keep ? psprintf("%dMB", BLOCKS_TO_KB(PREALLOCATION_BLOCKS) / 1024) :
 			   pstrdup("0"),
 			   _("an extension by 64 blocks takes %.1f us, and %.1f us without"),
 			   ahead->average, at_once->average);

@@ -36,7 +36,7 @@ CREATE FUNCTION aio_session_batches(
     OUT entries bigint,
     OUT batches bigint,
     OUT memory_full bigint,
-    OUT looked_at bigint,
+    OUT before_query bigint,
     OUT leaf_visits bigint)
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -44,15 +44,15 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION aio_session_batches() IS
 'statistics of index entries that statements of this session have inserted in batches, in index order';
 
-CREATE FUNCTION aio_session_space(
-    OUT extensions_in_reserve bigint,
+CREATE FUNCTION aio_session_preallocation(
+    OUT extensions bigint,
     OUT waits bigint,
     OUT requests bigint)
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION aio_session_space() IS
-'statistics of space that was allocated before this session needed it to extend files';
+COMMENT ON FUNCTION aio_session_preallocation() IS
+'statistics of preallocated space that this session has used to extend files';
 
 CREATE FUNCTION aio_session_wal(
     OUT writes_started bigint,
@@ -160,7 +160,7 @@ CREATE VIEW pg_stat_aio_relation AS
     WHERE s.entries IS NOT NULL;
 
 COMMENT ON VIEW pg_stat_aio_relation IS
-'inserts into indexes of the current database: entries that were gathered, and pages that were awaited';
+'inserts into indexes of the current database: entries that were collected, and pages that were awaited';
 
 CREATE FUNCTION aio_tasks(
     OUT pid int,

@@ -17,7 +17,7 @@
 PG_FUNCTION_INFO_V1(aio_session_stats);
 PG_FUNCTION_INFO_V1(aio_session_blocked);
 PG_FUNCTION_INFO_V1(aio_session_batches);
-PG_FUNCTION_INFO_V1(aio_session_space);
+PG_FUNCTION_INFO_V1(aio_session_preallocation);
 PG_FUNCTION_INFO_V1(aio_session_wal);
 PG_FUNCTION_INFO_V1(aio_session_stats_reset);
 
@@ -112,17 +112,17 @@ aio_session_blocked(PG_FUNCTION_ARGS)
 }
 
 /*
- * Index entries that were gathered and inserted in batches.
+ * Index entries that were collected and inserted in batches.
  */
 Datum
 aio_session_batches(PG_FUNCTION_ARGS)
 {
 	const AioSessionStats *stats = shown();
 	Datum		values[] = {
-		Int64GetDatum(stats->entries_gathered),
+		Int64GetDatum(stats->entries_collected),
 		Int64GetDatum(stats->batches),
 		Int64GetDatum(stats->batches_full),
-		Int64GetDatum(stats->batches_looked_at),
+		Int64GetDatum(stats->batches_before_query),
 		Int64GetDatum(stats->leaf_visits),
 	};
 
@@ -133,13 +133,13 @@ aio_session_batches(PG_FUNCTION_ARGS)
  * Space that was allocated ahead.
  */
 Datum
-aio_session_space(PG_FUNCTION_ARGS)
+aio_session_preallocation(PG_FUNCTION_ARGS)
 {
 	const AioSessionStats *stats = shown();
 	Datum		values[] = {
-		Int64GetDatum(stats->space_hits),
-		Int64GetDatum(stats->space_waits),
-		Int64GetDatum(stats->space_requests),
+		Int64GetDatum(stats->preallocation_hits),
+		Int64GetDatum(stats->preallocation_waits),
+		Int64GetDatum(stats->preallocation_requests),
 	};
 
 	PG_RETURN_DATUM(row_of(fcinfo, values, lengthof(values)));

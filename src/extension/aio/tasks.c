@@ -55,7 +55,7 @@ aio_tasks(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	Assert(rsinfo->setDesc->natts == TASKS_COLS);
-	for (int n = 0; n < AioTaskBoardSize(); n++)
+	for (int n = 0; n < AioTaskStatusSlots(); n++)
 	{
 		Datum		values[TASKS_COLS] = {0};
 		bool		nulls[TASKS_COLS];
@@ -66,7 +66,7 @@ aio_tasks(PG_FUNCTION_ARGS)
 		Oid			database;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!AioTaskBoardRead(n, &status))
+		if (!AioTaskStatusRead(n, &status))
 			continue;
 		proc = BackendPidGetProc(status.pid);
 		if (proc == NULL)

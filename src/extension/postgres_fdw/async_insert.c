@@ -15,9 +15,9 @@
  * A pipeline ends when all results are there.  If one is an error, the others
  * are read, all batches of the pipeline have failed, and the error is raised:
  * here, by whoever needed the connection, and again by the statement whose
- * batches they are, even if somebody has caught it in between.  Any other error
- * leaves the pipeline as it is, until somebody waits for it again or the end of
- * the (sub)transaction does away with it.
+ * batches they are, even if somebody has caught it in between.  Any other
+ * error leaves the pipeline as it is, until somebody waits for it again, or
+ * the (sub)transaction ends.
  *
  * Tests: src/test/aio/foreign/t/001_insert.pl.
  *

@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * async_scan.c
- *	  postgres_fdw: rows that are asked for before they are needed.
+ *	  postgres_fdw: reading rows ahead.
  *
  * Included at the end of upstream's postgres_fdw.c.  A scan that has been told
- * to ask ahead creates its cursor and sends the first FETCH; and while the rows
- * of the second FETCH or a later one are used, the next one is on its way.
+ * to read ahead creates its cursor and sends the first FETCH; and while the
+ * rows of the second FETCH or a later one are used, the next one is on its
+ * way.
  *
  * A round trip is long if the network is.  So the number of rows of a FETCH
  * doubles each time, up to a limit, for asynchronous scans of upstream's, too.
@@ -41,7 +42,7 @@ typedef struct AioFdwAhead
 {
 	AsyncRequest request;		/* must be first; has no requestor */
 	bool		capable;		/* of being asked for its first rows */
-	bool		allowed;		/* ask for rows before they are needed */
+	bool		allowed;		/* read rows ahead */
 	bool		grows;			/* FETCH more rows at a time */
 	int			fetch_size;		/* as configured */
 	size_t		row_bytes;		/* of the last FETCH's rows, or 0 */
@@ -246,9 +247,9 @@ AioFdwScanBegins(ForeignScanState *node)
 	((PgFdwScanState *) node->fdw_state)->began = GetCurrentSubTransactionId();
 }
 
-/* AioFdwRoutine.AskAhead */
+/* AioFdwRoutine.ReadAhead */
 static void
-ask_ahead(ForeignScanState *node)
+read_ahead(ForeignScanState *node)
 {
 	PgFdwScanState *fsstate = (PgFdwScanState *) node->fdw_state;
 
@@ -359,7 +360,7 @@ AioFdwInitialize(void)
 {
 	static const AioFdwRoutine routine = {
 		.IterateForeignScan = postgresIterateForeignScan,
-		.AskAhead = ask_ahead,
+		.ReadAhead = read_ahead,
 	};
 
 	AioRegisterFdw(&routine);

@@ -52,7 +52,7 @@ AioMaySend(void)
 
 /* ReadyForQuery(): send what there is, now or later */
 static inline void
-AioFlushReplies(void)
+AioSendOrHoldReplies(void)
 {
 	if (unlikely(aio_pipelined_commits || aio_held_commit != InvalidXLogRecPtr))
 		AioHoldReplies();

@@ -111,7 +111,7 @@ typedef struct AioFdwRoutine
 	 * after others: send its query if that is possible without waiting for
 	 * what others have sent.  May raise what IterateForeignScan() may.
 	 */
-	void		(*AskAhead) (ForeignScanState *node);
+	void		(*ReadAhead) (ForeignScanState *node);
 } AioFdwRoutine;
 
 /* aio.foreign_read_ahead */
@@ -143,16 +143,16 @@ extern int	AioWaitForAppend(struct WaitEventSet *set, long timeout,
 extern void AioForeignInitialize(void);
 extern void AioAppendBegun(AppendState *node);
 extern void AioMergeAppendBegins(MergeAppendState *node);
-extern bool AioAppendLooks(AppendState *node);
+extern bool AioAppendPoll(AppendState *node);
 
 /*
  * ExecAppend(): a child that others cannot overtake has given a row; have
  * servers answered meanwhile?
  */
 static inline bool
-AioAppendShouldLook(AppendState *node)
+AioAppendShouldPoll(AppendState *node)
 {
-	return node->as_nasyncremain > 0 && AioAppendLooks(node);
+	return node->as_nasyncremain > 0 && AioAppendPoll(node);
 }
 
 #endif							/* AIO_FOREIGN_H */

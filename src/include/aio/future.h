@@ -33,7 +33,7 @@ typedef struct AioFutureOps
 	/* name of this kind of future, a constant for views and debug output */
 	const char *name;
 
-	/* as what its owner counts it; 0 if it is not counted */
+	/* what its owner counts it as; 0 if it is not counted */
 	int			kind;
 
 	/*
@@ -49,14 +49,14 @@ typedef struct AioFutureOps
 	bool		holds_nothing;
 
 	/*
-	 * Another process sees to it, so that others are better waited for:
-	 * wait() does its work instead
+	 * Another process completes it, so it is better to wait for other
+	 * futures: wait() does the work itself
 	 */
 	bool		elsewhere;
 
 	/*
-	 * Not this machine's disk sees to it, so that it may take for ever: it is
-	 * waited for together with others, if they can
+	 * It does not depend on this machine's disk and may take forever: wait
+	 * for it together with others, if they can
 	 */
 	bool		remote;
 

@@ -10,11 +10,11 @@
  * depends on what aminsert() keeps between two calls, and during one.  Only
  * the access method knows, and says so in an AioIndexAmOps.
  *
- * The built-in access methods have one each (src/backend/access/index_batch/btree_am.c
- * and its neighbours).  An extension registers its own in _PG_init(), which
- * runs when the server calls the access method's handler for the first time.
- * An access method that is not registered is inserted into as ever, which is
- * always correct.
+ * The built-in access methods have one each
+ * (src/backend/access/index_batch/btree_am.c and its neighbours).  An
+ * extension registers its own in _PG_init(), which runs when the server calls
+ * the access method's handler for the first time. An access method that is not
+ * registered is inserted into as ever, which is always correct.
  *
  * Neither is done where user code would run: support functions of an operator
  * class that are not written in C, for example.
@@ -52,7 +52,7 @@ typedef enum AioIndexConcurrency
 	AIO_INDEX_SERIAL,
 
 	/* several, each with an IndexInfo, and so an ii_AmCache, of its own */
-	AIO_INDEX_LANES,
+	AIO_INDEX_STATES,
 
 	/*
 	 * any number: what aminsert() finds in ii_AmCache and rd_amcache is only

@@ -9,8 +9,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef AIO_EXECUTOR_BACKLOG_H
-#define AIO_EXECUTOR_BACKLOG_H
+#ifndef AIO_INDEX_BACKLOG_H
+#define AIO_INDEX_BACKLOG_H
 
 #include "aio/backlog.h"
 #include "aio/index_am.h"
@@ -30,7 +30,7 @@ typedef struct AioEntryChunk
 	int64		tuples[FLEXIBLE_ARRAY_MEMBER];	/* aligned, that is */
 } AioEntryChunk;
 
-/* What has become of entries of an index that waited. */
+/* How collected entries of an index were inserted. */
 typedef struct AioBacklogCounts
 {
 	uint64		entries;
@@ -44,8 +44,8 @@ typedef struct AioIndexBacklog
 {
 	AioIndexBatch batch;		/* must be first: access methods get it */
 	const AioIndexAmOps *ops;	/* NULL if nothing is known */
-	bool		gathers;		/* entries are gathered, not inserted at once */
-	bool		looked_at;		/* their order has been looked at */
+	bool		collects;		/* entries are collected, not inserted at once */
+	bool		order_checked;	/* whether they come in index order is known */
 
 	AioEntryChunk *first;		/* chunks in input order */
 	AioEntryChunk *last;
@@ -57,7 +57,7 @@ typedef struct AioIndexBacklog
 /* Rows of a table that are not even in the heap (row_buffer.c). */
 typedef struct AioKeptRows
 {
-	/* insert them, and have their index entries gathered */
+	/* insert them, and have their index entries collected */
 	void		(*flush) (struct AioKeptRows *rows);
 } AioKeptRows;
 
@@ -68,10 +68,11 @@ typedef struct AioTableBacklog
 	struct AioStatementBacklog *statement;
 	ResultRelInfo *rri;
 	uint64		rows;			/* inserted by the statement so far */
-	bool		gathers;		/* any of its indexes does */
-	bool		only_gathers;	/* all do, and so far every entry was gathered */
+	bool		collects;		/* any of its indexes does */
+	bool		only_collects;	/* all do, and so far every entry was
+								 * collected */
 	bool		in_order;		/* entries of all of them come in order */
-	bool		rows_asked;		/* whether rows may be kept back */
+	bool		rows_checked;	/* whether rows may be kept back */
 	AioKeptRows *rows_kept;		/* NULL if not */
 	int			nindexes;
 	AioIndexBacklog indexes[FLEXIBLE_ARRAY_MEMBER];
@@ -114,9 +115,9 @@ typedef struct AioStatementBacklog
 	bool		failed;			/* a drain did */
 } AioStatementBacklog;
 
-/* a drain of fewer rows than this is not worth while... */
+/* draining fewer rows than this does not pay... */
 #define AIO_ROWS_WORTH_WHILE	500
-/* ... and after so many of them the statement gathers no more */
+/* ... and after so many of them the statement collects no more */
 #define AIO_SHORT_DRAINS_MAX	3
 
 static inline AioIndexBacklog *
@@ -180,4 +181,4 @@ extern bool AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer,
 extern BlockNumber AioLeafStreamPeek(AioLeafStream *stream);
 extern void AioLeafStreamEnd(AioLeafStream *stream);
 
-#endif							/* AIO_EXECUTOR_BACKLOG_H */
+#endif							/* AIO_INDEX_BACKLOG_H */

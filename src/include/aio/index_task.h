@@ -13,7 +13,7 @@
 #include "access/genam.h"
 #include "aio/index_am.h"
 
-struct AioIndexLane;
+struct AioInsertState;
 
 /*
  * Argument of the task.  What it points to belongs to the statement and
@@ -23,7 +23,7 @@ typedef struct AioIndexTask
 {
 	AioIndexEntry entry;		/* must be first: page_arrived() gets it */
 	const AioIndexAmOps *ops;
-	struct AioIndexLane *lane;	/* to give back, or NULL */
+	struct AioInsertState *insert_state;	/* to give back, or NULL */
 	IndexUniqueCheck check_unique;
 	bool		unchanged;
 	bool		ordered;
@@ -43,9 +43,9 @@ extern AioIndexTask *AioPrepareIndexTask(AioScope *scope,
 extern uint64 AioStartIndexTask(AioScope *scope, AioIndexTask *task);
 
 /* insert_state.c */
-extern struct AioIndexLane *AioAcquireLane(IndexInfo *info, uint64 *wait_for);
-extern IndexInfo *AioLaneInfo(struct AioIndexLane *lane);
-extern void AioLaneSetTask(struct AioIndexLane *lane, uint64 task_id);
-extern void AioReleaseLane(struct AioIndexLane *lane);
+extern struct AioInsertState *AioAcquireInsertState(IndexInfo *info, uint64 *wait_for);
+extern IndexInfo *AioInsertStateInfo(struct AioInsertState *insert_state);
+extern void AioInsertStateSetTask(struct AioInsertState *insert_state, uint64 task_id);
+extern void AioReleaseInsertState(struct AioInsertState *insert_state);
 
 #endif							/* AIO_INDEX_TASK_H */

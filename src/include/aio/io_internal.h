@@ -31,7 +31,7 @@ typedef struct AioHeld
 /* The server's part of a task; see AioTaskLocal(). */
 typedef struct AioServerTask
 {
-	int			place;			/* of its status, or -1 */
+	int			status_slot;	/* or -1 */
 #ifdef USE_ASSERT_CHECKING
 	int			pins;			/* those of this task */
 	AioHeld		held;			/* by the process, when it began to run */
@@ -47,20 +47,20 @@ extern void AioAssertTaskRuns(AioTask *task, bool begins);
 extern void AioAssertTaskStops(AioTask *task);
 #endif
 
-/* src/backend/storage/buffer/bufmgr_internals.c */
+/* bufmgr_internals.c */
 extern bool AioHoldsPageLock(void);
 
 /* likewise, for rules.c */
 extern int	AioPrivatePins(void);
 
-/* src/backend/storage/lmgr/lwlock_internals.c */
+/* lwlock_internals.c */
 extern int	AioHeldLWLocks(void);
 
-/* src/backend/utils/misc/stack_depth_internals.c: where it keeps what the depth check measures against */
+/* stack_depth_internals.c: what the depth check uses */
 extern char **const aio_stack_base;
 extern ssize_t *const aio_stack_depth_max_bytes;
 
-/* src/backend/aio/io/method_io_uring_internals.c */
+/* method_io_uring_internals.c */
 #ifdef IOMETHOD_IO_URING_ENABLED
 extern void AioUringReap(void);
 extern int	AioUringDescriptor(void);

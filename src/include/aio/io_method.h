@@ -17,7 +17,7 @@ struct IoMethodOps;
 struct io_uring;
 struct io_uring_params;
 
-/* io_method, as it was configured; upstream's variable is what it comes to */
+/* io_method as configured; upstream's variable has the one chosen */
 extern PGDLLIMPORT int aio_io_method;
 
 /* aio.effective_io_method */
@@ -35,10 +35,10 @@ extern void AioWorkerPerform(PgAioHandle *ioh);
 extern void AioWorkerWait(Latch *latch, int events, long timeout,
 						  uint32 wait_event);
 
-/* src/backend/aio/io/method_worker_internals.c */
+/* method_worker_internals.c */
 extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
 
-/* src/backend/aio/io/method_io_uring_internals.c */
+/* method_io_uring_internals.c */
 #ifdef IOMETHOD_IO_URING_ENABLED
 extern const char *AioUringProbe(void);
 extern void AioUringBeforeSetup(void);
@@ -49,7 +49,7 @@ extern int	AioUringQueueInitMem(struct io_uring *ring,
 extern void AioUringCloseRings(void);
 #endif
 
-/* SysLoggerMain(): of what it has inherited, this would stay */
+/* SysLoggerMain(): close the rings, which it has inherited */
 static inline void
 AioForgetRings(void)
 {

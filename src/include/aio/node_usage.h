@@ -18,7 +18,7 @@
 /* aio.explain */
 extern PGDLLIMPORT bool aio_explain;
 
-/* statements that are instrumented are so for AIO, too */
+/* instrumented statements also count AIO */
 extern PGDLLIMPORT bool aio_nodes_counted;
 
 extern void AioNodeUsageInitialize(void);

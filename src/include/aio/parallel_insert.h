@@ -49,7 +49,7 @@ extern void AioParallelInsertInitialize(void);
 extern bool AioInsertsInParallel(const PlannedStmt *plan);
 extern bool AioMayInsertInto(const IntoClause *into);
 
-/* src/backend/commands/createas_internals.c, src/backend/commands/matview_internals.c */
+/* createas_internals.c, matview_internals.c */
 extern AioInsertTarget AioIntoTarget(DestReceiver *dest);
 extern AioInsertTarget AioTransientTarget(DestReceiver *dest);
 extern Oid	AioTransientOid(DestReceiver *dest);

@@ -96,10 +96,10 @@ extern bool AioStatsAreCurrent(XLogRecPtr checkpoint);
 
 struct PgStat_KindInfo;
 
-/* src/backend/access/transam/xlog_internals.c */
+/* xlog_internals.c */
 extern XLogRecPtr AioLastCheckpoint(void);
 
-/* src/backend/utils/activity/pgstat_internals.c, called by seams */
+/* pgstat_internals.c, called by seams */
 extern const char *AioStatsFile(void);
 extern bool AioWritesStats(const struct PgStat_KindInfo *info);
 extern void AioWriteStatsFiles(void);

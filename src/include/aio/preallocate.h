@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * preallocate.h
- *	  Space for a relation that grows, allocated before it is needed.
+ *	  Preallocation: space for a relation that grows, before it is needed.
  *
  * Copyright (c) 2026, the pgawait authors
  *
  *-------------------------------------------------------------------------
  */
-#ifndef AIO_EXTEND_H
-#define AIO_EXTEND_H
+#ifndef AIO_PREALLOCATE_H
+#define AIO_PREALLOCATE_H
 
 #include "storage/aio.h"
 #include "storage/aio_internal.h"
@@ -17,13 +17,13 @@
 #include "storage/smgr.h"
 #include "utils/rel.h"
 
-/* aio.extend_ahead: largest reserve of one relation, in blocks; 0 is none */
-extern PGDLLIMPORT int aio_extend_ahead;
+/* aio.preallocation_size: most blocks for one relation; 0 is none */
+extern PGDLLIMPORT int aio_preallocation_size;
 
-extern const PgAioHandleCallbacks aio_extend_cb;
+extern const PgAioHandleCallbacks aio_preallocate_cb;
 
-/* this session uses a reserve */
-extern PGDLLIMPORT bool aio_reserves_used;
+/* this session uses preallocated space */
+extern PGDLLIMPORT bool aio_preallocation_used;
 
 /* preallocate.c, called by seams */
 extern void AioLockForExtension(Relation rel, ForkNumber forknum,
@@ -35,13 +35,13 @@ extern int	AioFallocate(SMgrRelation reln, ForkNumber forknum,
 extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 						BlockNumber block, File file, off_t offset,
 						off_t amount, uint32 wait_event_info);
-extern void AioForgetReserve(const RelFileLocator *locator,
-							 ForkNumber forknum);
-extern void AioLeaveReserves(void);
+extern void AioForgetPreallocation(const RelFileLocator *locator,
+								   ForkNumber forknum);
+extern void AioEndPreallocation(void);
 extern void AioTableVacuumed(Relation rel);
 extern int	AioPerformFallocate(PgAioHandle *ioh);
 
-/* src/backend/aio/io/method_io_uring_internals.c, called by a seam */
+/* method_io_uring_internals.c, called by a seam */
 struct io_uring_sqe;
 extern void AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe);
 
@@ -57,7 +57,7 @@ AioFallocateBytes(const PgAioHandle *ioh)
 }
 
 /* preallocate.c */
-extern void AioExtendInitialize(void);
-extern void AioJoinReserve(Relation rel);
+extern void AioPreallocationInitialize(void);
+extern void AioJoinPreallocation(Relation rel);
 
-#endif							/* AIO_EXTEND_H */
+#endif							/* AIO_PREALLOCATE_H */

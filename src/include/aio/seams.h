@@ -78,8 +78,8 @@ AioKeepBack(ModifyTableState *mtstate, ResultRelInfo *rri,
 }
 
 /*
- * A statement's rows are in: insert what it has gathered for their indexes, and
- * await those that have been sent to other servers
+ * A statement's rows are in: insert what it has collected for their indexes,
+ * and await those that have been sent to other servers
  */
 static inline void
 AioRowsInserted(EState *estate)
@@ -148,7 +148,7 @@ static inline BufferDesc *
 AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
 		  bool may_suspend)
 {
-	if (likely(aio_writes_remembered == 0 && !aio_victims_lack_wal))
+	if (likely(aio_writes_tracked == 0 && !aio_victims_lack_wal))
 		return StrategyGetBuffer(strategy, buf_state, from_ring);
 	return AioNextVictim(strategy, buf_state, from_ring, may_suspend);
 }
@@ -157,8 +157,8 @@ AioVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
 static inline void
 AioWhileIdle(void)
 {
-	if (unlikely(aio_reserves_used))
-		AioLeaveReserves();
+	if (unlikely(aio_preallocation_used))
+		AioEndPreallocation();
 }
 
 #endif							/* AIO_SEAMS_H */

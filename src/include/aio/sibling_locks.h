@@ -17,14 +17,14 @@
 /* number of held locks of a kind that must exclude sibling tasks */
 extern PGDLLIMPORT int aio_sibling_locks;
 
-extern void AioQuiesce(void);
+extern void AioLetSiblingsFinish(void);
 
 /* wherever it is about to wait for another transaction */
 static inline void
 AioBeforeLockWait(void)
 {
 	if (unlikely(aio_current_task != NULL))
-		AioQuiesce();
+		AioLetSiblingsFinish();
 }
 
 /*

@@ -25,16 +25,16 @@ typedef struct AioSessionStats
 	instr_time	wait_time;		/* scheduler had nothing to run */
 
 	/* index entries that have waited in a backlog */
-	uint64		entries_gathered;
+	uint64		entries_collected;
 	uint64		batches;		/* in which they have been inserted */
 	uint64		batches_full;	/* of these, because memory was used up */
-	uint64		batches_looked_at;	/* likewise, because of another query */
+	uint64		batches_before_query;	/* likewise, because of another query */
 	uint64		leaf_visits;	/* pages found for them, by search or forecast */
 
 	/* extensions of files */
-	uint64		space_hits;		/* for which space had been allocated ahead */
-	uint64		space_waits;	/* that waited for it */
-	uint64		space_requests;
+	uint64		preallocation_hits; /* that used preallocated space */
+	uint64		preallocation_waits;	/* that waited for it */
+	uint64		preallocation_requests;
 
 	/* WAL */
 	uint64		wal_writes;		/* started without waiting for them */

@@ -74,7 +74,7 @@ extern PGDLLIMPORT AioTaskCounters aio_task_counters;
 /* the task that runs, or NULL on the backend's own stack */
 extern PGDLLIMPORT AioTask *aio_current_task;
 
-/* innermost scope of the running flow, or NULL */
+/* innermost scope of the running fiber, or NULL */
 extern PGDLLIMPORT AioScope *aio_current_scope;
 
 /*
@@ -88,10 +88,10 @@ extern PGDLLIMPORT int aio_debug_delay_completions;
 
 extern void AioAssignDebugSeed(int newval, void *extra);
 extern int	AioRandom(int n);
-extern bool AioOverlook(void);
+extern bool AioRandomDelay(void);
 #else
 #define aio_debug_suspend false
-#define AioOverlook() false
+#define AioRandomDelay() false
 #endif
 
 extern bool AioScopeAllowed(void);

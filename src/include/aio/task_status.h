@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * task_status.h
- *	  Where processes say what their suspended tasks await.
+ *	  The status of suspended tasks in shared memory: what they await.
  *
  * Copyright (c) 2026, the pgawait authors
  *
  *-------------------------------------------------------------------------
  */
-#ifndef AIO_TASK_BOARD_H
-#define AIO_TASK_BOARD_H
+#ifndef AIO_TASK_STATUS_H
+#define AIO_TASK_STATUS_H
 
 #include "access/xlogdefs.h"
 #include "aio/task.h"
@@ -42,13 +42,13 @@ typedef struct AioBlocks
 	int			nblocks;
 } AioBlocks;
 
-extern void AioTaskBoardInitialize(void);
-extern int	AioTaskBoardPlace(void);
-extern void AioTaskBoardGiveBack(int place);
-extern void AioTaskBoardPost(int place, const AioTaskStatus *status);
-extern void AioTaskBoardRemove(int place);
-extern int	AioTaskBoardSize(void);
-extern bool AioTaskBoardRead(int n, AioTaskStatus *status);
+extern void AioTaskStatusInitialize(void);
+extern int	AioTaskStatusAcquire(void);
+extern void AioTaskStatusRelease(int slot);
+extern void AioTaskStatusSet(int slot, const AioTaskStatus *status);
+extern void AioTaskStatusClear(int slot);
+extern int	AioTaskStatusSlots(void);
+extern bool AioTaskStatusRead(int n, AioTaskStatus *status);
 extern bool AioBlocksOf(const PgAioWaitRef *io, AioBlocks *blocks);
 
-#endif							/* AIO_TASK_BOARD_H */
+#endif							/* AIO_TASK_STATUS_H */

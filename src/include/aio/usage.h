@@ -24,9 +24,9 @@ typedef enum AioFutureKind
 	AIO_KIND_TASK,				/* tasks themselves */
 	AIO_KIND_READ,				/* of pages, by anyone */
 	AIO_KIND_WRITE,				/* of pages */
-	AIO_KIND_EXTEND,			/* space allocated ahead */
-	AIO_KIND_WAL,				/* writes of WAL */
-	AIO_KIND_FLUSH,				/* of WAL */
+	AIO_KIND_PREALLOCATION,		/* space allocated ahead */
+	AIO_KIND_WAL_WRITE,			/* writes of WAL */
+	AIO_KIND_WAL_FLUSH,			/* of WAL */
 	AIO_KIND_FOREIGN,			/* batches of rows for foreign servers */
 } AioFutureKind;
 
@@ -61,17 +61,17 @@ extern PGDLLIMPORT uint64 aio_depths[AIO_KINDS][AIO_DEPTH_BUCKETS];
 extern PGDLLIMPORT uint64 aio_reads_watched;
 
 /* What is known of an I/O of upstream's, beside its handle. */
-typedef struct AioHandleNote
+typedef struct AioHandleUsage
 {
 	instr_time	started;		/* zero unless it has been counted */
 	uint8		kind;
 	uint8		backend_type;	/* of its owner */
-} AioHandleNote;
+} AioHandleUsage;
 
 extern void AioUsageInitialize(void);
 extern void AioUsageNow(AioKindUsage *usage);
 extern void AioWatchReads(const RelFileLocator *locator);
-extern const AioHandleNote *AioNoteOfHandle(const PgAioHandle *ioh);
+extern const AioHandleUsage *AioUsageOfHandle(const PgAioHandle *ioh);
 extern void AioCountStart(AioFutureKind kind, uint64 bytes);
 extern void AioCountWait(AioFutureKind kind, instr_time start);
 extern const char *AioFutureKindName(AioFutureKind kind);

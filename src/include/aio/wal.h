@@ -23,31 +23,31 @@ extern PGDLLIMPORT int aio_wal_syncs;
 /* upper limit of aio.wal_syncs */
 #define AIO_WAL_SYNCS_LIMIT		8
 
-/* position at which this process should look whether there is WAL to write */
-extern PGDLLIMPORT XLogRecPtr aio_wal_kick_at;
+/* position from which this process checks whether there is WAL to write */
+extern PGDLLIMPORT XLogRecPtr aio_wal_write_at;
 
 extern const PgAioTargetInfo aio_wal_target_info;
 extern const PgAioHandleCallbacks aio_wal_cb;
 
-extern PGDLLIMPORT bool aio_flush_is_counted;
+extern PGDLLIMPORT bool aio_wal_flush_is_counted;
 
 /* WAL being flushed.  Lives on the awaiting task's stack. */
-typedef struct AioFlushFuture
+typedef struct AioWalFlushFuture
 {
 	AioFuture	future;			/* must be first */
 	XLogRecPtr	upto;
-} AioFlushFuture;
+} AioWalFlushFuture;
 
 /* wal_flush.c */
-extern void AioFlushFutureInit(AioFlushFuture *flush, XLogRecPtr upto);
+extern void AioStartWalFlush(AioWalFlushFuture *flush, XLogRecPtr upto);
 
 /* wal.c */
 extern void AioWalInitialize(void);
 extern void AioAssignWalWriteAhead(int newval, void *extra);
-extern void AioKickWal(XLogRecPtr inserted);
+extern void AioStartWalWrites(XLogRecPtr inserted);
 extern bool AioFlushWal(XLogRecPtr upto, TimeLineID tli);
-extern void AioRequestFlush(XLogRecPtr upto);
-extern bool AioMakeRoomInWal(XLogRecPtr upto, TimeLineID tli);
+extern void AioRequestWalFlush(XLogRecPtr upto);
+extern bool AioFreeWalBuffers(XLogRecPtr upto, TimeLineID tli);
 extern bool AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush,
 									TimeLineID tli);
 extern bool AioWalWriterCycle(void);
@@ -56,8 +56,8 @@ extern bool AioWalWriterCycle(void);
 static inline void
 AioWalRecordInserted(XLogRecPtr end)
 {
-	if (unlikely(end >= aio_wal_kick_at))
-		AioKickWal(end);
+	if (unlikely(end >= aio_wal_write_at))
+		AioStartWalWrites(end);
 }
 
 #endif							/* AIO_WAL_H */

@@ -3,9 +3,9 @@
  * write.h
  *	  Writing pages without waiting for it.
  *
- * Three parts: bounce pages and what happens when a write is complete
- * (write.c), how a write of shared buffers begins (src/backend/storage/buffer/bufmgr_internals.c), and who
- * writes when, and waits for what (write_behind.c, bulk_write.c).
+ * Three parts: bounce buffers and what happens when a write is complete
+ * (write.c), how a write of shared buffers begins (bufmgr_internals.c), and
+ * who writes when, and waits for what (write_behind.c, bulk_write.c).
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -63,8 +63,8 @@ extern const PgAioHandleCallbacks aio_md_writev_cb;
 extern const PgAioHandleCallbacks aio_page_writev_cb;
 
 /*
- * What belongs to each page of a write's AIO handle: the bounce page that has
- * the copy, and its buffer, if it has one.
+ * What belongs to each page of a write's AIO handle: the bounce buffer that
+ * has the copy, and its buffer, if it has one.
  */
 static inline uint64
 AioMakeHandleData(Buffer buffer, int page)
@@ -89,15 +89,15 @@ AioHandleDataPage(uint64 data)
 
 /* write.c */
 extern void AioWriteInitialize(void);
-extern int	AioBouncePagesGet(int n, int *numbers);
-extern char *AioBouncePage(int page);
-extern void AioBouncePageRelease(int page);
+extern int	AioBounceBuffersGet(int n, int *numbers);
+extern char *AioBounceBuffer(int page);
+extern void AioBounceBufferRelease(int page);
 extern void AioIssueWrite(PgAioHandle *ioh, struct SMgrRelationData *reln,
 						  ForkNumber forknum, BlockNumber blocknum,
 						  int nblocks, const uint64 *data, bool skip_fsync,
 						  int fd, uint32 offset);
 
-/* src/backend/storage/buffer/bufmgr_internals.c */
+/* bufmgr_internals.c */
 extern AioStartWriteResult AioStartWrite(BufferDesc *buf, AioNeighbours which,
 										 IOContext io_context, AioWrite *write);
 extern void AioStageWrite(PgAioHandle *ioh, uint8 cb_data);
@@ -109,34 +109,34 @@ extern Buffer AioVictimBuffer(struct SMgrRelationData *smgr, ForkNumber forknum,
 							  BufferAccessStrategy strategy,
 							  IOContext io_context);
 extern void AioReserveForPin(void);
-extern void AioRewrite(Buffer buffer, const BufferTag *tag);
+extern void AioRetryWrite(Buffer buffer, const BufferTag *tag);
 
-/* src/backend/storage/buffer/freelist_internals.c */
+/* freelist_internals.c */
 extern void AioCountBufferAlloc(void);
 extern int	AioPassOverInRing(BufferAccessStrategy strategy,
 							  const Buffer *buffers, int n);
 
-/* src/backend/storage/smgr/bulk_write_internals.c, called by seams */
+/* bulk_write_internals.c, called by seams */
 struct BulkWriteState;
 extern bool AioBulkFlush(struct BulkWriteState *bulkstate);
 extern void AioBulkFinish(struct BulkWriteState *bulkstate);
 
-/* src/backend/storage/lmgr/condition_variable_internals.c */
+/* condition_variable_internals.c */
 extern bool AioPreparedToSleep(void);
 
 /* write_behind.c */
 extern bool AioWritesBehind(void);
-extern AioWrite *AioMakeRoom(void);
-extern void AioRemember(const void *owner);
-extern void AioRaiseFailure(const void *owner);
+extern AioWrite *AioWaitForWriteSlot(void);
+extern void AioSubmitWrite(const void *owner);
+extern void AioRaiseWriteError(const void *owner);
 extern BufferDesc *AioNextVictim(BufferAccessStrategy strategy,
 								 uint32 *buf_state, bool *from_ring,
 								 bool may_suspend);
 extern bool AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 						   IOContext io_context, bool from_ring);
-extern void AioBeginFlush(void);
-extern bool AioFlush(BufferDesc *buf);
-extern void AioFinishFlush(void);
+extern void AioBeginBufferFlush(void);
+extern bool AioFlushBuffer(BufferDesc *buf);
+extern void AioFinishBufferFlush(void);
 extern void AioFinishWrites(void);
 extern void AioFinishWritesToSleep(void);
 extern void AioExpectBulkWrites(void);
@@ -148,7 +148,7 @@ extern PGDLLIMPORT uint64 aio_nsleeps;
 extern PGDLLIMPORT int aio_writes_in_flight;
 
 /* writes that are complete or in flight, whose buffers are the next victims */
-extern PGDLLIMPORT int aio_writes_remembered;
+extern PGDLLIMPORT int aio_writes_tracked;
 
 /* too many victims have been passed over whose WAL is not on disk */
 extern PGDLLIMPORT bool aio_victims_lack_wal;

@@ -12,8 +12,8 @@
  * Invariants: nothing is suspended that holds a lock; whatever is staged has
  * been submitted before anybody waits; a task finds its flow of control as it
  * has left it; ordered tasks go on in spawn order; no task outlives its scope;
- * of errors about data the first in spawn order is raised, and all tasks before
- * it have ended; nothing pending refers to the stack of a dropped task.
+ * of data errors, the first in spawn order is raised, and all tasks before it
+ * have ended; nothing pending refers to the stack of a dropped task.
  *
  * Copyright (c) 2026, the pgawait authors
  *

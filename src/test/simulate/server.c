@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * server.c
- *	  The little of a server that simulators run in.
+ *	  The parts of a server that simulators need.
  *
- * Errors jump to the innermost handler of the running flow, as elog.c has them
- * do.  Memory belongs to contexts, and what is freed is overwritten.  Resource
- * owners insist on what upstream's insist on: room is made before something is
- * remembered, and what is forgotten has been remembered.
+ * Errors jump to the innermost handler of the running fiber, as elog.c has
+ * them do.  Memory belongs to contexts, and what is freed is overwritten.
+ * Resource owners insist on what upstream's insist on: room is made before
+ * something is remembered, and what is forgotten has been remembered.
  *
  * Copyright (c) 2026, the pgawait authors
  *

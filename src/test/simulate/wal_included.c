@@ -24,7 +24,7 @@ SimPipelineSave(SimPipelineLocals *locals)
 {
 	memcpy(locals->files, files, sizeof(files));
 	locals->prepared = prepared;
-	locals->kick_at = aio_wal_kick_at;
+	locals->write_at = aio_wal_write_at;
 	locals->sync_method = wal_sync_method;
 	locals->syncs = aio_wal_syncs;
 	locals->write_ahead = aio_wal_write_ahead;
@@ -35,7 +35,7 @@ SimPipelineRestore(const SimPipelineLocals *locals)
 {
 	memcpy(files, locals->files, sizeof(files));
 	prepared = locals->prepared;
-	aio_wal_kick_at = locals->kick_at;
+	aio_wal_write_at = locals->write_at;
 	wal_sync_method = locals->sync_method;
 	aio_wal_syncs = locals->syncs;
 	aio_wal_write_ahead = locals->write_ahead;
@@ -48,6 +48,6 @@ SimPipelineCheckIdle(void)
 	SIM_CHECK(pipeline->mutex == NULL, "the mutex is held by nobody");
 	SIM_CHECK(pipeline->first_sync == pipeline->next_sync, "a sync is in flight that nobody does");
 	SIM_CHECK(pipeline->flushing.value == 0, "a process that has gone flushes");
-	SIM_CHECK(!pipeline->kicking.value, "a process that has gone kicks");
+	SIM_CHECK(!pipeline->starting_writes.value, "a process that has ended starts writes");
 	SIM_CHECK(pipeline->next_write - pipeline->first_write <= NWRITES, "too many writes are in flight");
 }

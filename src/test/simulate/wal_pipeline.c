@@ -79,7 +79,7 @@ commit(XLogRecPtr end)
 static void
 await_flush(XLogRecPtr end)
 {
-	AioRequestFlush(end);
+	AioRequestWalFlush(end);
 	while (sim_flush_result < end)
 	{
 		MyLatch->is_set = false;

@@ -237,7 +237,7 @@ make_room(XLogRecPtr upto)
 		LWLockRelease(WALWriteLock);
 	else
 	{
-		SIM_CHECK(AioMakeRoomInWal(upto, 1), "the pipeline is not used");
+		SIM_CHECK(AioFreeWalBuffers(upto, 1), "the pipeline is not used");
 		AioWalResult(&written, &flushed);
 		SIM_CHECK(written >= upto, "no room has been made");
 	}

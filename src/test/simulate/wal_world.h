@@ -29,7 +29,7 @@
 #define SEGMENT_MAX		1024	/* bytes */
 #define NEVER			PG_UINT64_MAX
 
-/* Variables of the pipeline that each process has for itself (wal_included.c). */
+/* Variables of the pipeline, of each process (wal_included.c). */
 typedef struct SimPipelineLocals
 {
 	struct
@@ -40,7 +40,7 @@ typedef struct SimPipelineLocals
 		int			sync_method;
 	}			files[2];
 	XLogSegNo	prepared;
-	XLogRecPtr	kick_at;
+	XLogRecPtr	write_at;
 	int			sync_method;
 	int			syncs;
 	int			write_ahead;

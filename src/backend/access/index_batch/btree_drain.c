@@ -9,7 +9,7 @@
  * that fall on one leaf is a run; leaf_stream.c reads the leaves ahead.  Then
  * each run is inserted by _bt_doinsert(), which finds the leaf at hand instead
  * of descending (btree_leaf.c).  Where the tree has changed in the meantime,
- * it descends as ever.
+ * it descends as usual.
  *
  * A split reads the right sibling under the page's lock, so a run whose leaf
  * looks too full, and whose sibling is not being read anyway, becomes a task:
@@ -19,7 +19,7 @@
  * be a duplicate, backlog_recheck.c sees to it later.  Of equal keys only the
  * first row's is inserted.
  *
- * Tests: src/test/aio/sql, src/test/aio/t.
+ * Tests: src/test/aio/sql, src/test/aio/index/t.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -8,10 +8,10 @@
  * searching.  All else (the position on the page, splits, deduplication, WAL)
  * is upstream's.
  *
- * Why that is the right leaf: the key is greater than the first one on it, and
- * not greater than its high key, with the page locked.  That it should be the
- * right one follows from the order in which entries come; but where the sort
- * and the comparison function disagree, a wrong leaf would be a corrupt index.
+ * The leaf is the right one if the key is greater than the first one on it,
+ * and not greater than its high key, with the page locked.  The order in which
+ * entries come implies that it is the right one; but where the sort and the
+ * comparison function disagree, a wrong leaf would be a corrupt index.
  *
  * A leaf that has no room for the entry is declined: a split needs the stack
  * of parents that only a search returns.  Upstream's cache of the rightmost
@@ -20,7 +20,7 @@
  * INVARIANT-31: aio_btree_leaf is set only while entries are inserted in index
  * order by code that does not suspend.
  *
- * Tests: src/test/aio/sql, src/test/aio/t.
+ * Tests: src/test/aio/sql, src/test/aio/index/t.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * btree_read.c
- *	  Have in memory what a btree insert reads under a page lock.
+ *	  Read ahead what a btree insert reads under a page lock.
  *
- * A leaf page that overflows is split under its lock, and the split reads
- * the right sibling: a read that cannot be awaited.  In an index whose pages
- * have filled up, that is one synchronous read for each split.  But whether
- * a split is likely can be seen as soon as the leaf is in memory, before it
- * is locked: then its right sibling is read, awaited, beforehand.  Should the
- * page have changed by the time it is locked, nothing is lost but a read.
+ * A leaf page that overflows is split under its lock, and the split reads the
+ * right sibling: a read that cannot be awaited.  In an index whose pages have
+ * filled up, that is one synchronous read for each split.  But whether a split
+ * is likely can be seen as soon as the leaf is in memory, before it is locked:
+ * then its right sibling is read, awaited, beforehand.  If the page has
+ * changed by the time it is locked, only a read is lost.
  *
  * The second function descends for an insert that must await its turn: unique
  * keys are inserted in row order, and their pages are read in any order.

@@ -40,8 +40,8 @@ extern void AioDrainHash(AioIndexBatch *batch, AioEntry *entries,
 						 AioScope *scope);
 
 /* gin_drain.c */
-extern bool AioGatherGin(AioIndexBatch *batch, const AioIndexRow *row,
-						 const Datum *values, const bool *isnull);
+extern bool AioCollectGin(AioIndexBatch *batch, const AioIndexRow *row,
+						  const Datum *values, const bool *isnull);
 extern void AioDrainGin(AioIndexBatch *batch, AioEntry *entries,
 						AioScope *scope);
 extern void AioFreeGin(AioIndexBatch *batch);

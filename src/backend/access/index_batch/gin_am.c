@@ -32,7 +32,7 @@ static const AioIndexAmOps gin_ops = {
 	.insert = gininsert,
 	.concurrency = AIO_INDEX_CONCURRENT,
 	.may_collect = may_collect,
-	.collect = AioGatherGin,
+	.collect = AioCollectGin,
 	.drain = AioDrainGin,
 	.forget = AioFreeGin,
 };

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gin_drain.c
- *	  Gather the keys of a GIN index, and insert each of them once.
+ *	  Collect the keys of a GIN index, and insert each of them once.
  *
  * Keys are extracted when the row is inserted, and collected as upstream does
  * when it builds an index: for each key the rows that have it.  So a key that
@@ -16,7 +16,7 @@
  * Each key is a task: which pages its insert will read is known only on the
  * way.
  *
- * Tests: src/test/aio/sql, src/test/aio/t.
+ * Tests: src/test/aio/sql, src/test/aio/index/t.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -124,12 +124,12 @@ keys_fit(GinState *ginstate, OffsetNumber attnum, const Datum *keys,
 }
 
 /*
- * AioIndexAmOps.collect: gather the keys of a row, in batch->own, unless one of
- * them is too large.
+ * AioIndexAmOps.collect: collect the keys of a row, in batch->own, unless one
+ * of them is too large.
  */
 bool
-AioGatherGin(AioIndexBatch *batch, const AioIndexRow *row,
-			 const Datum *values, const bool *isnull)
+AioCollectGin(AioIndexBatch *batch, const AioIndexRow *row,
+			  const Datum *values, const bool *isnull)
 {
 	AioGinBacklog *g = batch->own;
 	Datum	   *keys[INDEX_MAX_KEYS];

@@ -21,7 +21,7 @@
 
 static const AioIndexAmOps gist_ops = {
 	.insert = gistinsert,
-	.concurrency = AIO_INDEX_LANES,
+	.concurrency = AIO_INDEX_STATES,
 	.may_collect = AioGistHasOrder,
 	.collect = AioCollectValues,
 	.collects_input = true,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * hash_read.c
- *	  Have in memory the bucket page that a hash insert goes to.
+ *	  Read ahead the bucket page that a hash insert goes to.
  *
  * hashinsert() computes the bucket from the cached metapage, reads the
  * bucket's page, and then validates the page against the cached metapage.  A

@@ -12,8 +12,8 @@
  * This serves any access method whose batches have the values that its
  * aminsert() gets.
  *
- * Tests: src/test/aio/index/t/001_backlog.pl, src/test/aio/index/t/002_random.pl,
- *		  src/test/aio/index_am.
+ * Tests: src/test/aio/index/t/001_backlog.pl,
+ *		  src/test/aio/index/t/002_random.pl, src/test/aio/index_am.
  *
  * Copyright (c) 2026, the pgawait authors
  *

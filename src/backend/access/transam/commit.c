@@ -5,12 +5,12 @@
  *	  commit is on its way to disk.
  *
  * If a client has sent more before it got the reply to a commit, the server
- * need not be idle until that is on disk.  It is to the server, then, an
- * asynchronous commit; but the reply is not sent before WAL has been flushed.
- * That is made sure of where bytes leave the process, whatever they are.
+ * need not be idle until the commit is on disk.  For the server it is then an
+ * asynchronous commit, but the reply is not sent before WAL has been flushed.
+ * This is checked where bytes leave the process, whatever they are.
  *
- * Replies are held back as long as there is something to read, the buffer of
- * libpq has room, and for a moment at most.
+ * Replies are held back as long as there is something to read and the buffer
+ * of libpq has room, but only for a moment.
  *
  * Upholds INVARIANT-54.
  *
@@ -204,7 +204,10 @@ AioSendReplies(void)
 	aio_replies_due = false;
 	pq_flush();
 
-	/* who is about to sleep must not miss what was to wake it up meanwhile */
+	/*
+	 * a caller that is about to sleep must not miss a wakeup that came
+	 * meanwhile
+	 */
 	if (held)
 		SetLatch(MyLatch);
 }

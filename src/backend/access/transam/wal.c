@@ -4,9 +4,9 @@
  *	  WAL on its way to disk: several writes and several syncs at a time.
  *
  * Writing begins when enough pages are complete: the process that has filled
- * them starts to write them from the WAL buffers and goes on.  Who needs WAL
- * flushed writes the rest, and syncs without WALWriteLock, so that others can
- * write meanwhile, and sync what they have written.
+ * them starts to write them from the WAL buffers and goes on.  A process that
+ * needs WAL flushed writes the rest, and syncs without WALWriteLock, so that
+ * others can write meanwhile, and sync what they have written.
  *
  * WALWriteLock protects what has been started, writes and syncs; both lists
  * are in order of position and without gaps.  They are completed in any order,
@@ -57,7 +57,7 @@ int			aio_wal_write_ahead = 256;
 /* aio.wal_syncs */
 int			aio_wal_syncs = 1;
 
-XLogRecPtr	aio_wal_kick_at = InvalidXLogRecPtr;
+XLogRecPtr	aio_wal_write_at = InvalidXLogRecPtr;
 
 /* writes in flight; a file system works on few at a time for one file */
 #define NWRITES			8
@@ -68,16 +68,16 @@ XLogRecPtr	aio_wal_kick_at = InvalidXLogRecPtr;
 StaticAssertDecl(AIO_WAL_SYNCS_LIMIT < NSYNCS, "the WAL writer can always sync");
 
 /*
- * A sync faster than this is waited for rather than joined by another one, in
+ * While a sync is faster than this, no second one is begun beside it, in
  * microseconds: a second one would cost more than it gains.
  */
 #define LONG_SYNC		500
 
-/* how often to look who has arrived, in microseconds */
-#define COMPANY_INTERVAL	50
+/* how often to see who has arrived, in microseconds */
+#define GROUP_POLL_INTERVAL	50
 
-/* the logarithm of the syncs without waiting after many waits in vain */
-#define DISAPPOINTED_MAX	5
+/* logarithm of the most syncs without waiting, after waits that failed */
+#define FAILED_WAITS_MAX	5
 
 /* for an average that follows its values slowly */
 #define EXPECTED_SCALE	4
@@ -129,11 +129,12 @@ typedef struct WalPipeline
 	pg_atomic_uint64 segment;	/* that should exist soon */
 	pg_atomic_uint32 sync_time; /* of recent syncs, microseconds */
 	pg_atomic_uint32 flushing;	/* processes in AioFlushWal() */
-	pg_atomic_uint32 arrived;	/* who want a sync, since the last one began */
-	pg_atomic_uint32 expected;	/* to arrive, times EXPECTED_SCALE */
-	int			disappointed;	/* waits for them in vain, in a row */
+	pg_atomic_uint32 arrived;	/* sessions that want a sync, since the last
+								 * one began */
+	pg_atomic_uint32 expected;	/* expected to arrive, times EXPECTED_SCALE */
+	int			failed_waits;	/* waits in a row in which they did not arrive */
 	int			wait_after;		/* syncs before the next wait */
-	pg_atomic_flag kicking;		/* some process is in AioKickWal() */
+	pg_atomic_flag starting_writes; /* some process is in AioStartWalWrites() */
 } WalPipeline;
 
 static WalPipeline *pipeline;
@@ -141,8 +142,8 @@ static WalPipeline *pipeline;
 /* the last segment that this process, the WAL writer, has made in advance */
 static XLogSegNo prepared = 0;
 
-/* wait event: for others who will want a sync, too */
-static uint32 company_event;
+/* wait event: for others that are about to commit */
+static uint32 group_commit_event;
 
 static Size
 pipeline_size(void)
@@ -171,9 +172,9 @@ init_pipeline(void)
 	pg_atomic_init_u32(&pipeline->flushing, 0);
 	pg_atomic_init_u32(&pipeline->arrived, 0);
 	pg_atomic_init_u32(&pipeline->expected, 0);
-	pg_atomic_init_flag(&pipeline->kicking);
+	pg_atomic_init_flag(&pipeline->starting_writes);
 	LWLockRegisterTranche(tranche, "AioWalSync");
-	company_event = WaitEventExtensionNew("AioWalCompany");
+	group_commit_event = WaitEventExtensionNew("AioWalGroupCommit");
 }
 
 static const AioSharedState pipeline_state = {
@@ -190,11 +191,11 @@ AioWalInitialize(void)
 	AioShareState(&pipeline_state);
 }
 
-/* GUC assign_hook for aio.wal_write_ahead: look again when to write */
+/* GUC assign_hook for aio.wal_write_ahead: check again when to write */
 void
 AioAssignWalWriteAhead(int newval, void *extra)
 {
-	aio_wal_kick_at = InvalidXLogRecPtr;
+	aio_wal_write_at = InvalidXLogRecPtr;
 }
 
 static bool
@@ -227,14 +228,17 @@ page_start(XLogRecPtr ptr)
 	return ptr - ptr % XLOG_BLCKSZ;
 }
 
-/* How far things are, with WALWriteLock held. */
+/*
+ * How far WAL has been written and flushed, with WALWriteLock held.  Updates
+ * what has been started, where recovery or upstream's own code went farther.
+ */
 static void
-look(XLogRecPtr *written, XLogRecPtr *flushed)
+update_positions(XLogRecPtr *written, XLogRecPtr *flushed)
 {
 	Assert(LWLockHeldByMeInMode(WALWriteLock, LW_EXCLUSIVE));
 	AioWalResult(written, flushed);
 
-	/* the first one after recovery finds what that has left */
+	/* the first caller after recovery finds positions that recovery has set */
 	if (pg_atomic_read_u64(&pipeline->started) < *written)
 		pg_atomic_write_u64(&pipeline->started, *written);
 	if (pg_atomic_read_u64(&pipeline->syncing) < *flushed)
@@ -256,7 +260,7 @@ finish_segments_locked(TimeLineID tli)
 	XLogRecPtr	flushed;
 	uint64		segno;
 
-	look(&written, &flushed);
+	update_positions(&written, &flushed);
 	while ((segno = pg_atomic_read_u64(&pipeline->finished)) < segment_of(flushed))
 	{
 		AioWalSegmentFinished(segno, tli);
@@ -483,7 +487,7 @@ write_now(XLogRecPtr upto, TimeLineID tli)
  * Start to write what is complete, if it is enough.
  */
 void
-AioKickWal(XLogRecPtr inserted)
+AioStartWalWrites(XLogRecPtr inserted)
 {
 	XLogRecPtr	started;
 	XLogRecPtr	upto = page_start(inserted);
@@ -492,12 +496,12 @@ AioKickWal(XLogRecPtr inserted)
 
 	if (aio_wal_write_ahead == 0 || !in_use() || !AioWalMayStartWrites())
 	{
-		aio_wal_kick_at = PG_UINT64_MAX;
+		aio_wal_write_at = PG_UINT64_MAX;
 		return;
 	}
 	started = pg_atomic_read_u64(&pipeline->started);
 	size = write_size();
-	aio_wal_kick_at = Max(started + size, next_page);
+	aio_wal_write_at = Max(started + size, next_page);
 	if (upto < started + size || started == InvalidXLogRecPtr)
 		return;
 
@@ -508,7 +512,7 @@ AioKickWal(XLogRecPtr inserted)
 	if (pg_atomic_read_u32(&pipeline->flushing) > 0 &&
 		upto - started < AioWalBufferPages() / FLUSH_FRACTION * (Size) XLOG_BLCKSZ)
 		return;
-	if (!pg_atomic_test_set_flag(&pipeline->kicking))
+	if (!pg_atomic_test_set_flag(&pipeline->starting_writes))
 		return;
 
 	START_CRIT_SECTION();
@@ -521,11 +525,11 @@ AioKickWal(XLogRecPtr inserted)
 		start_writes(upto, tli);
 		LWLockRelease(WALWriteLock);
 	}
-	pg_atomic_clear_flag(&pipeline->kicking);
+	pg_atomic_clear_flag(&pipeline->starting_writes);
 	END_CRIT_SECTION();
 
 	started = pg_atomic_read_u64(&pipeline->started);
-	aio_wal_kick_at = Max(started + size, next_page);
+	aio_wal_write_at = Max(started + size, next_page);
 	if (started >= pg_atomic_read_u64(&pipeline->syncing) +
 		(uint64) Max(WalWriterFlushAfter, 1) * XLOG_BLCKSZ)
 		AioWalWakeWriter();
@@ -538,7 +542,7 @@ AioKickWal(XLogRecPtr inserted)
  * upstream's business.
  */
 bool
-AioMakeRoomInWal(XLogRecPtr upto, TimeLineID tli)
+AioFreeWalBuffers(XLogRecPtr upto, TimeLineID tli)
 {
 	Assert(upto % XLOG_BLCKSZ == 0 && CritSectionCount > 0);
 	if (!in_use())
@@ -604,7 +608,7 @@ wait_for_sync(XLogRecPtr upto)
 	Assert(!sync->done && number >= pipeline->first_sync);
 	SpinLockRelease(&pipeline->mutex);
 
-	/* who had it may have gone because the postmaster has */
+	/* its owner may have ended because the postmaster has died */
 	if (LWLockWaitForVar(&sync->lock, &sync->number, number, &ignored) &&
 		!PostmasterIsAlive())
 	{
@@ -669,7 +673,7 @@ end_sync(WalSync *sync)
 }
 
 static void
-note_sync_time(instr_time start)
+update_sync_time(instr_time start)
 {
 	uint32		recent = pg_atomic_read_u32(&pipeline->sync_time);
 	instr_time	time;
@@ -696,7 +700,7 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 	instr_time	start;
 	bool		needs_sync;
 
-	look(&written, &flushed);
+	update_positions(&written, &flushed);
 	from = pg_atomic_read_u64(&pipeline->syncing);
 	segno = segment_of(from);
 	upto = Min(upto, segment_end(segno));
@@ -721,7 +725,7 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 	INJECTION_POINT_CACHED("aio-wal-written", NULL);
 	if (needs_sync)
 		AioWalSyncNow(segno, tli);
-	note_sync_time(start);
+	update_sync_time(start);
 
 	/* walsenders are woken when we have left the critical section */
 	WalSndWakeupRequest();
@@ -730,13 +734,14 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 }
 
 /*
- * Wait a moment for those who will want a sync, too, because they did before:
- * if they came while this one is under way they would have to wait for two.
- * Those who load must not wait for buffers meanwhile.  Returns how far WAL has
- * been inserted then, if that is farther; with WALWriteLock held.
+ * Group commit: wait a moment for as many sessions as wanted a sync recently.
+ * If they arrived while this sync is under way, they would have to wait for
+ * two.  Sessions that generate WAL must not run out of buffers meanwhile.
+ * Returns how far WAL has been inserted then, if that is farther; with
+ * WALWriteLock held.
  */
 static XLogRecPtr
-wait_for_company(XLogRecPtr inserted)
+wait_for_group(XLogRecPtr inserted)
 {
 	uint32		expected = pg_atomic_read_u32(&pipeline->expected);
 	uint32		time = pg_atomic_read_u32(&pipeline->sync_time);
@@ -753,10 +758,10 @@ wait_for_company(XLogRecPtr inserted)
 		instr_time	now;
 
 		INSTR_TIME_SET_CURRENT(start);
-		pgstat_report_wait_start(company_event);
+		pgstat_report_wait_start(group_commit_event);
 		do
 		{
-			pg_usleep(COMPANY_INTERVAL);
+			pg_usleep(GROUP_POLL_INTERVAL);
 			INSTR_TIME_SET_CURRENT(now);
 			INSTR_TIME_SUBTRACT(now, start);
 			complete = pg_atomic_read_u32(&pipeline->arrived) >= expected / EXPECTED_SCALE;
@@ -765,14 +770,14 @@ wait_for_company(XLogRecPtr inserted)
 				 AioWalRequest() < pg_atomic_read_u64(&pipeline->started) + most);
 		pgstat_report_wait_end();
 
-		/* whose transactions take longer is not worth waiting for */
-		pipeline->disappointed = complete ? 0 :
-			Min(pipeline->disappointed + 1, DISAPPOINTED_MAX);
-		pipeline->wait_after = complete ? 0 : 1 << pipeline->disappointed;
+		/* sessions whose transactions take longer are not worth waiting for */
+		pipeline->failed_waits = complete ? 0 :
+			Min(pipeline->failed_waits + 1, FAILED_WAITS_MAX);
+		pipeline->wait_after = complete ? 0 : 1 << pipeline->failed_waits;
 		inserted = AioWalWaitForInsertions(inserted);
 	}
 
-	/* more are expected at once, fewer by and by */
+	/* the expectation grows at once, and falls slowly */
 	arrived = pg_atomic_exchange_u32(&pipeline->arrived, 0) * EXPECTED_SCALE;
 	if (arrived < expected)
 		arrived = expected - (expected - arrived + EXPECTED_SCALE - 1) / EXPECTED_SCALE;
@@ -822,21 +827,21 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
 			continue;
 		if (!LWLockAcquireOrWait(WALWriteLock, LW_EXCLUSIVE))
 			continue;
-		look(&written, &flushed);
+		update_positions(&written, &flushed);
 		if (upto <= pg_atomic_read_u64(&pipeline->syncing) || !may_sync())
 		{
 			LWLockRelease(WALWriteLock);
 			continue;
 		}
 
-		/* give others a chance to join; they do not need the lock for that */
+		/* let others join; they do not need the lock for that */
 		if (CommitDelay > 0 && enableFsync &&
 			MinimumActiveBackends(CommitSiblings))
 		{
 			pg_usleep(CommitDelay);
 			inserted = AioWalWaitForInsertions(inserted);
 		}
-		inserted = wait_for_company(inserted);
+		inserted = wait_for_group(inserted);
 		write_and_sync(inserted, tli);
 	}
 	pg_atomic_fetch_sub_u32(&pipeline->flushing, 1);
@@ -850,7 +855,7 @@ AioFlushWal(XLogRecPtr upto, TimeLineID tli)
  * in WAL, and not past its end.
  */
 void
-AioRequestFlush(XLogRecPtr upto)
+AioRequestWalFlush(XLogRecPtr upto)
 {
 	if (!in_use())
 		XLogSetAsyncXactLSN(upto);
@@ -883,7 +888,7 @@ AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush, TimeLineID tli)
 	start_writes(page_start(write), tli);
 
 	/* a segment that is complete is synced without delay */
-	look(&written, &flushed);
+	update_positions(&written, &flushed);
 	flush = Max(flush, page_start(written) - page_start(written) % wal_segment_size);
 	for (;;)
 	{
@@ -892,7 +897,7 @@ AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush, TimeLineID tli)
 			break;
 		write_and_sync(flush, tli);
 		LWLockAcquire(WALWriteLock, LW_EXCLUSIVE);
-		look(&written, &flushed);
+		update_positions(&written, &flushed);
 	}
 
 	/* the end of an asynchronous commit */

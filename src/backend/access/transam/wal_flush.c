@@ -3,10 +3,10 @@
  * wal_flush.c
  *	  Flushes of WAL as futures.
  *
- * The WAL writer carries them out: who wants one asks it and goes on.  To
- * submit a write and a sync linked to it instead would serve nobody.  The
+ * The WAL writer carries them out: a process that wants one requests it and
+ * goes on. Submitting a write and a linked sync instead would help nobody: the
  * kernel passes the sync to a thread of its own, which takes a third longer
- * than to write and to sync, and two who ask would not share one.
+ * than writing and syncing, and two processes could not share a sync.
  *
  * Tests: src/test/aio/wal/t/001_pipeline.pl.
  *
@@ -28,8 +28,8 @@ static void flush_wait(AioFuture *future);
 static void flush_describe(const AioFuture *future, AioTaskStatus *status);
 
 static const AioFutureOps flush_ops = {
-	.name = "flush",
-	.kind = AIO_KIND_FLUSH,
+	.name = "wal_flush",
+	.kind = AIO_KIND_WAL_FLUSH,
 	.external = true,
 	.elsewhere = true,
 	.poll = flush_poll,
@@ -40,48 +40,48 @@ static const AioFutureOps flush_ops = {
 static void
 flush_describe(const AioFuture *future, AioTaskStatus *status)
 {
-	status->lsn = ((const AioFlushFuture *) future)->upto;
+	status->lsn = ((const AioWalFlushFuture *) future)->upto;
 }
 
 /*
- * Ask for WAL to be flushed up to 'upto', which must have been inserted, and
+ * Request that WAL be flushed up to 'upto', which must have been inserted, and
  * make a future of it.  Takes a spinlock at most; raises nothing.
  */
 void
-AioFlushFutureInit(AioFlushFuture *flush, XLogRecPtr upto)
+AioStartWalFlush(AioWalFlushFuture *flush, XLogRecPtr upto)
 {
 	instr_time	never;
 
 	Assert(upto != InvalidXLogRecPtr && upto <= GetXLogInsertRecPtr());
 	flush->future.ops = &flush_ops;
 	flush->upto = upto;
-	AioCountStart(AIO_KIND_FLUSH, 0);
+	AioCountStart(AIO_KIND_WAL_FLUSH, 0);
 	INSTR_TIME_SET_ZERO(never);
-	AioCountEnd(AIO_KIND_FLUSH, never);
+	AioCountEnd(AIO_KIND_WAL_FLUSH, never);
 	if (XLogNeedsFlush(upto))
-		AioRequestFlush(upto);
+		AioRequestWalFlush(upto);
 	else
-		aio_usage[AIO_KIND_FLUSH].completed_inline++;
+		aio_usage[AIO_KIND_WAL_FLUSH].completed_inline++;
 }
 
 static bool
 flush_poll(AioFuture *future)
 {
-	return !XLogNeedsFlush(((AioFlushFuture *) future)->upto);
+	return !XLogNeedsFlush(((AioWalFlushFuture *) future)->upto);
 }
 
-/* Who has nothing else to wait for is faster than the WAL writer. */
+/* A process that has nothing else to do is faster than the WAL writer. */
 static void
 flush_wait(AioFuture *future)
 {
 	instr_time	before;
 	instr_time	after;
 
-	Assert(!aio_flush_is_counted);
+	Assert(!aio_wal_flush_is_counted);
 	INSTR_TIME_SET_CURRENT(before);
-	aio_flush_is_counted = true;
-	XLogFlush(((AioFlushFuture *) future)->upto);
-	aio_flush_is_counted = false;
+	aio_wal_flush_is_counted = true;
+	XLogFlush(((AioWalFlushFuture *) future)->upto);
+	aio_wal_flush_is_counted = false;
 	INSTR_TIME_SET_CURRENT(after);
 	Assert(flush_poll(future));
 	INSTR_TIME_ACCUM_DIFF(aio_session_stats_data.wait_time, after, before);

@@ -37,7 +37,7 @@
 #include "wal_port.h"
 
 /* the flush that is being waited for is that of a future, which is counted */
-bool		aio_flush_is_counted = false;
+bool		aio_wal_flush_is_counted = false;
 
 StaticAssertDecl(sizeof(AioWalTarget) <= sizeof(PgAioTargetData),
 				 "a WAL file must fit into the data of an AIO target");
@@ -140,7 +140,7 @@ AioWalAwait(PgAioWaitRef *wref)
 
 	pgaio_wref_wait(wref);
 
-	/* callers do not expect that something is slept away */
+	/* callers do not expect that a wakeup is lost */
 	if (aio_nsleeps != nsleeps)
 		SetLatch(MyLatch);
 }
@@ -157,8 +157,8 @@ AioWalPwrite(int fd, const char *from, Size nbytes, uint32 offset)
 	instr_time	start;
 	ssize_t		written;
 
-	AioCountStart(AIO_KIND_WAL, 0);
-	aio_usage[AIO_KIND_WAL].completed_inline++;
+	AioCountStart(AIO_KIND_WAL_WRITE, 0);
+	aio_usage[AIO_KIND_WAL_WRITE].completed_inline++;
 	INSTR_TIME_SET_CURRENT(before);
 
 	errno = 0;
@@ -167,10 +167,10 @@ AioWalPwrite(int fd, const char *from, Size nbytes, uint32 offset)
 	written = pg_pwrite(fd, from, nbytes, offset);
 	pgstat_report_wait_end();
 
-	AioCountEnd(AIO_KIND_WAL, before);
+	AioCountEnd(AIO_KIND_WAL_WRITE, before);
 	if (written > 0)
 	{
-		aio_usage[AIO_KIND_WAL].bytes += written;
+		aio_usage[AIO_KIND_WAL_WRITE].bytes += written;
 		pgstat_count_io_op_time(IOOBJECT_WAL, IOCONTEXT_NORMAL, IOOP_WRITE,
 								start, 1, written);
 	}
@@ -260,12 +260,12 @@ AioWalTryCreateSegment(XLogSegNo segno, TimeLineID tli)
 void
 AioWalFlushBegins(AioWalFlush *flush)
 {
-	flush->counted = aio_flush_is_counted;
+	flush->counted = aio_wal_flush_is_counted;
 
 	/* an error must not leave it behind */
-	aio_flush_is_counted = false;
+	aio_wal_flush_is_counted = false;
 	if (!flush->counted)
-		AioCountStart(AIO_KIND_FLUSH, 0);
+		AioCountStart(AIO_KIND_WAL_FLUSH, 0);
 	INSTR_TIME_SET_CURRENT(flush->start);
 }
 
@@ -273,6 +273,6 @@ void
 AioWalFlushEnds(const AioWalFlush *flush)
 {
 	if (!flush->counted)
-		AioCountEnd(AIO_KIND_FLUSH, flush->start);
-	AioCountWait(AIO_KIND_FLUSH, flush->start);
+		AioCountEnd(AIO_KIND_WAL_FLUSH, flush->start);
+	AioCountWait(AIO_KIND_WAL_FLUSH, flush->start);
 }

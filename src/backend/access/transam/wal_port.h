@@ -4,10 +4,11 @@
  *	  What the pipeline of WAL needs of the program that it runs in.
  *
  * The pipeline (wal.c) and the files (wal_file.c) know positions, segments,
- * locks, spinlocks and atomic variables, but neither xlog.c's shared memory nor
- * upstream's AIO, nor statistics, nor other processes.  What has to do with
- * these, the functions below do for them: the server's in src/backend/access/transam/xlog_internals.c and
- * wal_port.c, the simulator's in src/test/simulate/wal_server.c.
+ * locks, spinlocks and atomic variables, but neither xlog.c's shared memory
+ * nor upstream's AIO, nor statistics, nor other processes.  What has to do
+ * with these, the functions below do for them: the server's in
+ * xlog_internals.c and wal_port.c, the simulator's in
+ * src/test/simulate/wal_server.c.
  *
  * The program that is linked decides whose they are, at no cost; there is no
  * second set of them in one program, for which a struct of pointers would be
@@ -29,7 +30,7 @@
 #include "storage/aio_types.h"
 
 /*
- * src/backend/access/transam/xlog_internals.c: the WAL buffers, and how far they have got
+ * xlog_internals.c: the WAL buffers, and how far they have got
  */
 extern void AioWalResult(XLogRecPtr *written, XLogRecPtr *flushed);
 extern void AioWalAdvance(XLogRecPtr written, XLogRecPtr flushed);

@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * xlog_internals.c
- *	  Tail of access/transam/xlog.c: the WAL buffers, and how far they have
- *	  been filled, written and flushed, for our pipeline of writes.
+ *	  Included at the end of access/transam/xlog.c: the WAL buffers, and how
+ *	  far they have been filled, written and flushed, for our pipeline of
+ *	  writes.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * aio_internals.c
- *	  Tail of storage/aio/aio.c: waits for an I/O are counted.
+ *	  Included at the end of storage/aio/aio.c: waits for an I/O are counted.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -3,17 +3,17 @@
  * libaio.c
  *	  The method libaio: the kernel's asynchronous I/O, in the I/O workers.
  *
- * What is submitted to the kernel in this way is completed by the process that
- * has submitted it, and by no other one.  A backend may be waiting for a lock
- * when others need its I/O; so the I/O workers submit it, which never wait for
- * somebody who waits for I/O.  Each has many I/Os in flight, where a worker of
+ * An I/O that is submitted to the kernel in this way can only be completed by
+ * the process that has submitted it.  A backend may be waiting for a lock when
+ * others need its I/O, so the I/O workers submit it; they never wait for a
+ * process that waits for I/O.  Each has many I/Os in flight, where a worker of
  * the method worker has one.
  *
  * The kernel works asynchronously on files that have been opened for direct
- * I/O.  All else (buffered files, allocation of space) a worker carries out
- * itself, as in the method worker, and so it does if the kernel refuses.  What
- * is complete meanwhile has to wait for that, which takes as long as the disk
- * does.
+ * I/O.  A worker carries out all other I/O (buffered files, allocation of
+ * space) itself, as in the method worker, also if the kernel refuses an I/O.
+ * What is completed meanwhile has to wait for that, which takes as long as the
+ * disk does.
  *
  * Upholds INVARIANT-56.
  *
@@ -48,8 +48,9 @@
 #ifdef __linux__
 
 /*
- * I/Os that one worker has in flight, and completions that are asked for at a
- * time.  No disk is slow enough for the tests to come up to what is good.
+ * I/Os that one worker has in flight, and completions that are taken at a
+ * time. The limits are low in builds with assertions, so that tests reach
+ * them.
  */
 #ifdef USE_ASSERT_CHECKING
 #define IN_FLIGHT_MAX	4
@@ -159,8 +160,8 @@ finish(int code, Datum arg)
 }
 
 /*
- * Get ready.  May raise an error, so not while an I/O is at hand: whoever waits
- * for that would wait for ever.
+ * Set up the io context.  May raise an error, so it must not be called while
+ * an I/O has been accepted: whoever waits for that I/O would wait forever.
  */
 static void
 set_up(void)
@@ -248,7 +249,7 @@ submit(PgAioHandle *ioh)
 }
 
 /*
- * IoWorkerMain(): carry out an I/O, or see to it that it will be.  Interrupts
+ * IoWorkerMain(): carry out an I/O, or submit it.  Interrupts
  * are held off, and the file is open.
  */
 void
@@ -270,7 +271,7 @@ AioWorkerPerform(PgAioHandle *ioh)
 #endif
 
 	/* what is complete should not have to wait for this one */
-	if (!AioOverlook())
+	if (!AioRandomDelay())
 		reap(0);
 	if (state != USABLE || (ioh->flags & PGAIO_HF_BUFFERED) || !submit(ioh))
 		pgaio_io_perform_synchronously(ioh);

@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * method_io_uring_internals.c
- *	  Tail of storage/aio/method_io_uring.c: look for completions without
- *	  blocking, and wait for any completion instead of a certain one; find
- *	  out whether io_uring can be used; and give rings back after a crash.
+ *	  Included at the end of storage/aio/method_io_uring.c: look for
+ *	  completions without blocking, and wait for any completion instead of a
+ *	  certain one; find out whether io_uring can be used; and give rings back
+ *	  after a crash.
  *
  * Looking and waiting follow the ring's own rule: completions are taken off a
  * ring only under its completion_lock, by its owner or by whoever waits for its
@@ -278,7 +279,7 @@ AioUringReap(void)
 	if (io_uring_cq_ready(&context->io_uring_ring) == 0)
 		return;
 
-	if (AioOverlook())
+	if (AioRandomDelay())
 		return;
 
 	LWLockAcquire(&context->completion_lock, LW_EXCLUSIVE);

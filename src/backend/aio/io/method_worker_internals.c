@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * method_worker_internals.c
- *	  Tail of storage/aio/method_worker.c: the method libaio, for which the
- *	  same workers carry out the I/O.
+ *	  Included at the end of storage/aio/method_worker.c: the method libaio,
+ *	  for which the same workers carry out the I/O.
  *
  * Copyright (c) 2026, the pgawait authors
  *

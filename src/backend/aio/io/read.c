@@ -8,10 +8,10 @@
  * ReadBuffer_common() awaits the read before WaitReadBuffers() collects the
  * result and raises errors.  A page that is in memory costs nothing.
  *
- * Only reads of the main fork of the relation that the task is about suspend
- * it.  What else happens in it (a free space map page, a catalog look-up on a
- * cache miss, fetching a toasted key) blocks, because the code around it was
- * written for a process that does one thing at a time.
+ * Only reads of the main fork of the relation that the task works on suspend
+ * it.  Other reads in it (a free space map page, a catalog look-up on a cache
+ * miss, fetching a toasted key) blocks, because the code around it was written
+ * for a process that does one thing at a time.
  *
  * Suspends:  AioTaskReadFlags(), AioAwaitTaskRead(), AioPageArrived().
  * Tests:     src/test/aio.
@@ -187,8 +187,8 @@ write_wait(AioFuture *future)
 }
 
 /*
- * Nobody is interested in this read any more: see to its completion, if it is
- * this backend's.
+ * Nobody waits for this read any more: complete it, if it is this
+ * backend's.
  *
  * A read in flight keeps a pin.  Those in our ring are completed by whoever
  * waits for them, so VACUUM, which waits for pins only, would wait until this

@@ -4,9 +4,8 @@
  *	  Builds with assertions check, wherever a task stops running and wherever
  *	  the process blocks, that it may.
  *
- * A deadlock that these rules prevent happens once in many hours, if somebody
- * else is in the way.  That a rule is broken shows at once, in every run that
- * comes by.
+ * A deadlock that these rules prevent happens once in many hours, if another
+ * process is in the way.  A broken rule shows at once, in every run.
  *
  * Checks INVARIANT-01, 02, 04, 06 to 08, 21 and 42.
  *
@@ -114,7 +113,7 @@ compare(const AioHeld *before, const AioHeld *now)
 	Assert(now->snapshot == before->snapshot);
 }
 
-/* A task begins, or goes on: what is not exchanged must be as it was. */
+/* A task begins, or goes on: other globals must be unchanged. */
 void
 AioAssertTaskRuns(AioTask *task, bool begins)
 {

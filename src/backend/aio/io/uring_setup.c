@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * uring_setup.c
- *	  Tell what to do when the rings of io_uring do not fit into memory.
+ *	  Say what to do when the rings of io_uring do not fit into memory.
  *
  * The kernel charges the rings of all processes of a server, and of all
  * servers of an operating system account, to one limit on locked memory.

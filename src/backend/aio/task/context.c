@@ -8,11 +8,12 @@
  * stack.  There is no system call in it; swapcontext(), which saves the
  * signal mask by one, is the fallback for processors without code here.
  *
- * Most functions that are run on another stack return without ever having
- * been left.  For them there is AioContextCall(): the function is called on
- * the other stack, below the frames of a context that waits for such calls.
- * Every return then has its call, and the processor, which predicts returns,
- * is right about all of them.  A switch there and back costs three mistakes.
+ * Most functions that are run on another stack return without ever having been
+ * left.  For them there is AioContextCall(): the function is called on the
+ * other stack, below the frames of a context that waits for such calls.  Every
+ * return then has its call, and the processor, which predicts returns, is
+ * right about all of them.  A switch there and back costs three
+ * mispredictions.
  *
  * Shadow stacks (Intel's and AMD's CET, Arm's GCS) keep the return addresses of
  * one stack, so a process that has one enabled cannot return on another: where
@@ -89,7 +90,7 @@ extern void aio_context_start(void);
 
 #if defined(__x86_64__) && !defined(AIO_CONTEXT_UCONTEXT)
 
-/* leave a flow: its registers go to its stack, whose pointer goes to *place */
+/* leave a fiber: its registers go to its stack, whose pointer goes to *place */
 #define LEAVE_FLOW(place) \
 	"	pushq	%rbp\n" \
 	"	pushq	%rbx\n" \
@@ -99,7 +100,7 @@ extern void aio_context_start(void);
 	"	pushq	%r15\n" \
 	"	movq	%rsp, (" place ")\n"
 
-/* continue the flow whose stack pointer is in *place, where it was left */
+/* continue the fiber whose stack pointer is in *place, where it was left */
 #define CONTINUE_FLOW(place) \
 	"	movq	(" place "), %rsp\n" \
 	"	popq	%r15\n" \
@@ -371,7 +372,7 @@ AioContextEntered(AioContext *self)
 }
 
 /*
- * Leave the running flow for 'to', and from now on serve the calls that
+ * Leave the running fiber for 'to', and from now on serve the calls that
  * AioContextCall() makes of 'server'.  The caller's frame stays as it is: it
  * may be jumped to, and may then serve again.
  */

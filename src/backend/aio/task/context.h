@@ -76,8 +76,8 @@ extern void aio_context_call(void **from, void *stack_pointer,
 							 AioContextBody body, void *arg);
 
 /*
- * Leave the running flow, to be continued later by a switch to 'from', and
- * continue the flow 'to'.
+ * Leave the running fiber, to be continued later by a switch to 'from', and
+ * continue the fiber 'to'.
  */
 static inline void
 AioContextSwitch(AioContext *from, AioContext *to)
@@ -86,7 +86,7 @@ AioContextSwitch(AioContext *from, AioContext *to)
 }
 
 /*
- * Leave the running flow, to be continued later by a switch to 'from', and
+ * Leave the running fiber, to be continued later by a switch to 'from', and
  * run body(arg) on the stack of 'server', which is in AioContextServe(), and
  * then continue the context that it returns.
  *

@@ -3,9 +3,10 @@
  * random.c
  *	  Developer options: random scheduling, or one that a seed repeats.
  *
- * Who is resumed first, and when a completion is noticed, depends on disks and
- * on other processes; so it may not matter.  Here it is made to differ from one
- * run to the next, or, as far as disks are, to be the same again.
+ * Which task is resumed first, and when a completion is processed, depends on
+ * disks and on other processes, so results must not depend on it.  The options
+ * here vary it from run to run, or, with a seed, repeat it as far as disks
+ * allow.
  *
  * Errors:    none are raised.
  * Tests:     src/test/aio/core, src/test/aio/load/t/004_delayed.pl.
@@ -47,10 +48,10 @@ AioRandom(int n)
 
 /*
  * With aio.debug_delay_completions: is something that is complete to be
- * overlooked, this time?  Nothing is for ever.
+ * treated as not complete, this time?  It returns false in the end.
  */
 bool
-AioOverlook(void)
+AioRandomDelay(void)
 {
 	return unlikely(aio_debug_delay_completions > 0) &&
 		AioRandom(aio_debug_delay_completions + 1) > 0;

@@ -255,7 +255,7 @@ abandon_tasks(AioScope *scope)
 
 		if (task->awaits->ops->abandon != NULL)
 			task->awaits->ops->abandon(task->awaits);
-		for (AioScope *inner = task->flow.scope; inner != scope; inner = inner->parent)
+		for (AioScope *inner = task->fiber.scope; inner != scope; inner = inner->parent)
 			abandon_tasks(inner);
 	}
 }
@@ -622,7 +622,7 @@ run_some(AioScope *scope)
  * error to raise; raises nothing itself.
  */
 static ErrorData *
-settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
+settle_error(AioScope *scope, ErrorData *error, const AioFiber *fiber)
 {
 	volatile bool stuck = false;
 
@@ -637,7 +637,7 @@ settle_error(AioScope *scope, ErrorData *error, const AioFlow *flow)
 		/* the error may have left what cannot be cleaned up here */
 		if (!aio_task_port.held_same(&scope->held))
 			break;
-		AioFlowRestore(flow);
+		AioFiberRestore(fiber);
 		clean_up(scope);
 		scope->failed_id = 0;
 
@@ -673,9 +673,9 @@ void
 AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields)
 {
 	AioScope   *scope = scope_begin(body, arg, yields);
-	AioFlow		flow;
+	AioFiber	fiber;
 
-	AioFlowSave(&flow);
+	AioFiberSave(&fiber);
 
 	PG_TRY();
 	{
@@ -691,7 +691,7 @@ AioScopeRun(AioScopeBody body, void *arg, AioErrorYields yields)
 			MemoryContextSwitchTo(scope->memory_context);
 			error = CopyErrorData();
 			FlushErrorState();
-			error = settle_error(scope, error, &flow);
+			error = settle_error(scope, error, &fiber);
 			scope_drop(scope);
 
 			/* as errfinish() leaves it */

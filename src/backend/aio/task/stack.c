@@ -4,8 +4,8 @@
  *	  Memory for the stacks of tasks.
  *
  * A stack is a private anonymous mapping with inaccessible pages below it, so
- * that an overflow ends in a signal and not in a neighbour's memory.
- * Who pools stacks is task.c; here they are made and destroyed.
+ * that an overflow ends in a signal and not in a neighbour's memory.  task.c
+ * pools stacks; here they are made and destroyed.
  *
  * Tests: src/test/aio/core (guard page, in a child process).
  *

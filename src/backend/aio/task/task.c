@@ -212,10 +212,10 @@ AioTaskStart(AioTask *task)
 {
 	AioScope   *scope = task->scope;
 	AioTask    *me = aio_current_task;
-	AioFlow		mine;
+	AioFiber	mine;
 	AioContext	here;
 
-	AioFlowSave(&mine);
+	AioFiberSave(&mine);
 	PG_exception_stack = &task->handler;
 	error_context_stack = scope->error_context;
 	CurrentMemoryContext = scope->memory_context;
@@ -233,7 +233,7 @@ AioTaskStart(AioTask *task)
 	Assert(aio_current_task == task);
 	Assert(task->state == AIO_TASK_IDLE || task->state == AIO_TASK_SUSPENDED);
 	aio_current_task = me;
-	AioFlowRestore(&mine);
+	AioFiberRestore(&mine);
 }
 
 /*
@@ -245,7 +245,7 @@ void
 AioTaskResume(AioTask *task)
 {
 	AioTask    *me = aio_current_task;
-	AioFlow		mine;
+	AioFiber	mine;
 	AioContext	here;
 
 	/* else its scope could end while it runs */
@@ -253,18 +253,18 @@ AioTaskResume(AioTask *task)
 
 	task->awaits = NULL;
 	aio_task_port.resumed(task);
-	AioFlowSave(&mine);
+	AioFiberSave(&mine);
 	task->resumer = &here;
 	aio_current_task = task;
 	set_state(task, AIO_TASK_SUSPENDED, AIO_TASK_RUNNING);
-	AioFlowRestore(&task->flow);
+	AioFiberRestore(&task->fiber);
 
 	AioContextSwitch(&here, &task->suspended_at);
 
 	Assert(aio_current_task == task);
 	Assert(task->state == AIO_TASK_IDLE || task->state == AIO_TASK_SUSPENDED);
 	aio_current_task = me;
-	AioFlowRestore(&mine);
+	AioFiberRestore(&mine);
 }
 
 /*
@@ -283,7 +283,7 @@ AioTaskSuspend(AioFuture *future)
 	task->awaits = future;
 	aio_task_port.suspended(task, future);
 	set_state(task, AIO_TASK_RUNNING, AIO_TASK_SUSPENDED);
-	AioFlowSave(&task->flow);
+	AioFiberSave(&task->fiber);
 	AioContextSwitch(&task->suspended_at, task->resumer);
 
 	Assert(aio_current_task == task);

@@ -26,9 +26,9 @@ extern AioTaskPort aio_task_port;
 
 /*
  * What PostgreSQL keeps in globals per flow of control.  Saved and restored
- * at each switch, by AioFlowSave() and AioFlowRestore() alone.
+ * at each switch, by AioFiberSave() and AioFiberRestore() alone.
  */
-typedef struct AioFlow
+typedef struct AioFiber
 {
 	sigjmp_buf *exception_stack;
 	ErrorContextCallback *error_context;
@@ -38,7 +38,7 @@ typedef struct AioFlow
 	char	   *stack_base;
 	ssize_t		stack_depth_max;
 	uint32		wait_event;
-} AioFlow;
+} AioFiber;
 
 /*
  * A task's life.  task.c asserts the edges.
@@ -78,7 +78,7 @@ struct AioTask
 	AioFuture  *awaits;			/* while suspended */
 	ErrorData  *error;			/* if failed; in the scope's memory context */
 
-	AioFlow		flow;			/* its globals while it does not run */
+	AioFiber	fiber;			/* its globals while it does not run */
 	AioContext	suspended_at;	/* where to continue it */
 	AioContext	idle;			/* serves calls: see context.h */
 	sigjmp_buf	handler;		/* of its outermost frame */
@@ -126,32 +126,32 @@ struct AioScope
 	AioHeldLocks held;
 };
 
-/* Note the running flow's globals. */
+/* Note the running fiber's globals. */
 static inline void
-AioFlowSave(AioFlow *flow)
+AioFiberSave(AioFiber *fiber)
 {
-	flow->exception_stack = PG_exception_stack;
-	flow->error_context = error_context_stack;
-	flow->memory_context = CurrentMemoryContext;
-	flow->resource_owner = CurrentResourceOwner;
-	flow->scope = aio_current_scope;
-	flow->stack_base = *aio_task_port.stack_base;
-	flow->stack_depth_max = *aio_task_port.stack_depth_max;
-	flow->wait_event = *(volatile uint32 *) my_wait_event_info;
+	fiber->exception_stack = PG_exception_stack;
+	fiber->error_context = error_context_stack;
+	fiber->memory_context = CurrentMemoryContext;
+	fiber->resource_owner = CurrentResourceOwner;
+	fiber->scope = aio_current_scope;
+	fiber->stack_base = *aio_task_port.stack_base;
+	fiber->stack_depth_max = *aio_task_port.stack_depth_max;
+	fiber->wait_event = *(volatile uint32 *) my_wait_event_info;
 }
 
-/* Make another flow's globals current. */
+/* Make another fiber's globals current. */
 static inline void
-AioFlowRestore(const AioFlow *flow)
+AioFiberRestore(const AioFiber *fiber)
 {
-	PG_exception_stack = flow->exception_stack;
-	error_context_stack = flow->error_context;
-	CurrentMemoryContext = flow->memory_context;
-	CurrentResourceOwner = flow->resource_owner;
-	aio_current_scope = flow->scope;
-	*aio_task_port.stack_base = flow->stack_base;
-	*aio_task_port.stack_depth_max = flow->stack_depth_max;
-	*(volatile uint32 *) my_wait_event_info = flow->wait_event;
+	PG_exception_stack = fiber->exception_stack;
+	error_context_stack = fiber->error_context;
+	CurrentMemoryContext = fiber->memory_context;
+	CurrentResourceOwner = fiber->resource_owner;
+	aio_current_scope = fiber->scope;
+	*aio_task_port.stack_base = fiber->stack_base;
+	*aio_task_port.stack_depth_max = fiber->stack_depth_max;
+	*(volatile uint32 *) my_wait_event_info = fiber->wait_event;
 }
 
 /* task.c */
@@ -184,7 +184,7 @@ static inline bool
 AioPoll(AioFuture *future)
 {
 	return future->ops->poll(future) &&
-		!(future->ops->external && AioOverlook());
+		!(future->ops->external && AioRandomDelay());
 }
 
 #endif							/* AIO_TASK_INTERNAL_H */

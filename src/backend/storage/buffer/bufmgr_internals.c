@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * bufmgr_internals.c
- *	  Tail of storage/buffer/bufmgr.c: write buffers without waiting.
+ *	  Included at the end of storage/buffer/bufmgr.c: write buffers without
+ *	  waiting.
  *
  * What FlushBuffer() does, in two parts: AioStartWrite() does everything up to
  * the write itself, and AioEndWrite() everything after it, whenever and in
@@ -213,21 +214,21 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	}
 
 	/* nothing is raised from here on: nobody would give the pages back */
-	npages = AioBouncePagesGet(write->nbuffers, pages);
+	npages = AioBounceBuffersGet(write->nbuffers, pages);
 	if (npages > 0)
 		ioh = pgaio_io_acquire_nb(NULL, &write->ret);
 	give_up(write, ioh != NULL ? npages : 0);
 	if (ioh == NULL)
 	{
 		for (int i = 0; i < npages; i++)
-			AioBouncePageRelease(pages[i]);
+			AioBounceBufferRelease(pages[i]);
 		RESUME_INTERRUPTS();
 		return AIO_WRITE_IMPOSSIBLE;
 	}
 
 	for (int i = 0; i < write->nbuffers; i++)
 	{
-		char	   *page = AioBouncePage(pages[i]);
+		char	   *page = AioBounceBuffer(pages[i]);
 
 		memcpy(page, BufferGetBlock(write->buffers[i]), BLCKSZ);
 		PageSetChecksumInplace((Page) page, first + i);
@@ -355,7 +356,7 @@ AioReserveForPin(void)
  * buffer is clean, or holds another page by now.
  */
 void
-AioRewrite(Buffer buffer, const BufferTag *tag)
+AioRetryWrite(Buffer buffer, const BufferTag *tag)
 {
 	BufferDesc *buf = GetBufferDescriptor(buffer - 1);
 	uint32		buf_state;

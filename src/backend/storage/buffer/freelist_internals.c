@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * freelist_internals.c
- *	  Tail of storage/buffer/freelist.c: victims that were chosen without it.
+ *	  Included at the end of storage/buffer/freelist.c: account for victims
+ *	  that write_behind.c has chosen.
  *
  * Copyright (c) 2026, the pgawait authors
  *

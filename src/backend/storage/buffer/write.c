@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * write.c
- *	  Pages on their way to disk.
+ *	  Bounce buffers, and what happens when a write is complete.
  *
  * A page that is written without anyone waiting is copied first, to a bounce
- * page in shared memory, so that its buffer is free to be changed meanwhile.
- * Bounce pages are few, belong to all processes, and are given back when the
+ * buffer in shared memory, so that its buffer is free to be changed meanwhile.
+ * Bounce buffers are few, belong to all processes, and are given back when the
  * write is complete, by whoever completes it.
  *
  * Upholds INVARIANT-38, 39 and 45.
@@ -42,15 +42,15 @@ int			aio_write_buffers = -1;
 StaticAssertDecl(SYNC_QUEUE_FULL < 1 << PGAIO_RESULT_ERROR_BITS,
 				 "a result has room for that");
 
-typedef struct BouncePages
+typedef struct BounceBuffers
 {
 	slock_t		mutex;
 	int			nfree;
 	int			first_free;		/* -1 if none is */
 	int			next_free[FLEXIBLE_ARRAY_MEMBER];	/* by page */
-} BouncePages;
+} BounceBuffers;
 
-static BouncePages *bounce;
+static BounceBuffers *bounce;
 static char *pages;				/* aligned for direct I/O, with room for that */
 
 /* aio.write_buffers, if not too many: their I/Os pin buffers */
@@ -74,7 +74,7 @@ list_size(void)
 {
 	choose_write_buffers();
 	npages = Min(aio_write_buffers, NBuffers / 4);
-	return add_size(offsetof(BouncePages, next_free),
+	return add_size(offsetof(BounceBuffers, next_free),
 					mul_size(sizeof(int), npages));
 }
 
@@ -101,14 +101,14 @@ init_pages(void)
 }
 
 static const AioSharedState list_state = {
-	.name = "aio bounce pages, list",
+	.name = "aio bounce buffers, list",
 	.size = list_size,
 	.address = (void **) &bounce,
 	.initialize = init_list,
 };
 
 static const AioSharedState pages_state = {
-	.name = "aio bounce pages",
+	.name = "aio bounce buffers",
 	.size = pages_size,
 	.address = (void **) &pages,
 	.initialize = init_pages,
@@ -123,7 +123,7 @@ AioWriteInitialize(void)
 }
 
 /* ------------------------------------------------------------------------
- * Bounce pages
+ * Bounce buffers
  * ------------------------------------------------------------------------
  */
 
@@ -133,7 +133,7 @@ AioWriteInitialize(void)
  * process's large writes do not keep others from writing at all.
  */
 int
-AioBouncePagesGet(int n, int *numbers)
+AioBounceBuffersGet(int n, int *numbers)
 {
 	int			got = 0;
 
@@ -156,7 +156,7 @@ AioBouncePagesGet(int n, int *numbers)
 
 /* Where a page is. */
 char *
-AioBouncePage(int page)
+AioBounceBuffer(int page)
 {
 	Assert(page >= 0 && page < npages);
 	return pages + (Size) page * BLCKSZ;
@@ -164,7 +164,7 @@ AioBouncePage(int page)
 
 /* Give a page back. */
 void
-AioBouncePageRelease(int page)
+AioBounceBufferRelease(int page)
 {
 	Assert(page >= 0 && page < npages);
 	SpinLockAcquire(&bounce->mutex);
@@ -176,7 +176,7 @@ AioBouncePageRelease(int page)
 }
 
 /*
- * Start a write of bounce pages to adjacent blocks.  The handle becomes in
+ * Start a write of bounce buffers to adjacent blocks.  The handle becomes in
  * flight, or is staged in batch mode.  'data' has for each page what
  * AioMakeHandleData() makes.  The file is open, and interrupts are held off.
  * Raises nothing.
@@ -199,7 +199,7 @@ AioIssueWrite(PgAioHandle *ioh, SMgrRelation reln, ForkNumber forknum,
 	(void) pgaio_io_get_iovec(ioh, &iov);
 	for (int i = 0; i < nblocks; i++)
 	{
-		iov[i].iov_base = AioBouncePage(AioHandleDataPage(data[i]));
+		iov[i].iov_base = AioBounceBuffer(AioHandleDataPage(data[i]));
 		iov[i].iov_len = BLCKSZ;
 	}
 	pgaio_io_start_writev(ioh, fd, nblocks, offset);
@@ -284,7 +284,7 @@ md_writev_report(PgAioResult result, const PgAioTargetData *td, int elevel)
 				errhint("Check free disk space."));
 }
 
-/* complete_shared: bounce pages are free, and the I/O of buffers has ended */
+/* complete_shared: bounce buffers are free, and the I/O of buffers has ended */
 static PgAioResult
 page_writev_complete(PgAioHandle *ioh, PgAioResult prior_result,
 					 uint8 cb_data)
@@ -298,7 +298,7 @@ page_writev_complete(PgAioHandle *ioh, PgAioResult prior_result,
 	Assert(n == pgaio_io_get_target_data(ioh)->smgr.nblocks);
 	for (int i = 0; i < n; i++)
 	{
-		AioBouncePageRelease(AioHandleDataPage(data[i]));
+		AioBounceBufferRelease(AioHandleDataPage(data[i]));
 		if (BufferIsValid(AioHandleDataBuffer(data[i])))
 			AioEndWrite(AioHandleDataBuffer(data[i]), ok, failed);
 	}

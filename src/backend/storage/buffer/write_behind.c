@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * write_behind.c
- *	  Who writes dirty buffers when, and what becomes of the writes.
+ *	  When dirty buffers are written, by whom, and what happens after that.
  *
  * A backend that needs a buffer and meets a dirty one starts to write it, and
  * goes on to the next.  The clock hand has passed the buffers that it has
- * started to write, so they are remembered, and are the next victims in the
- * order in which their writes began.
+ * started to write, so these are kept in a list, and are the next victims in
+ * the order in which their writes began.
  *
  * Whoever has to write many buffers (checkpointer, background writer, a backend
  * that flushes a relation) starts as many writes as may be in flight, and waits
@@ -46,7 +46,7 @@ int			aio_write_behind = 32;
  */
 #define PASSED_OVER_MAX	16
 
-typedef struct Remembered
+typedef struct TrackedWrite
 {
 	const void *owner;			/* a BufferAccessStrategy or BulkWriteState,
 								 * or NULL; to compare, not to look into */
@@ -55,15 +55,15 @@ typedef struct Remembered
 	int			nusable;		/* buffers that may be the next victims */
 	int			nused;			/* of them */
 	AioWrite	write;
-} Remembered;
+} TrackedWrite;
 
 /* in a ring, oldest first; those not in flight are at its beginning */
-static Remembered writes[AIO_WRITE_BEHIND_LIMIT];
+static TrackedWrite writes[AIO_WRITE_BEHIND_LIMIT];
 static int	first = 0;
-int			aio_writes_remembered = 0;
+int			aio_writes_tracked = 0;
 int			aio_writes_in_flight = 0;
 
-/* pages of the remembered writes that have buffers */
+/* pages of the tracked writes that have buffers */
 static int	npages = 0;
 
 /* the clock's next victim was looked at since one of ours was used up */
@@ -80,7 +80,7 @@ static XLogRecPtr passed_over_upto;
 bool		aio_victims_lack_wal = false;
 
 /* a write of buffers has failed: do the next one as upstream does */
-static bool trouble = false;
+static bool write_failed = false;
 
 static bool waiting = false;
 
@@ -89,10 +89,10 @@ static PgAioReturn failure;
 static const void *failure_owner = NULL;
 static int	failure_level;
 
-/* AioBeginFlush() has been called, and AioFinishFlush() has not */
+/* AioBeginBufferFlush() has been called, and AioFinishBufferFlush() has not */
 static bool flushing = false;
 
-static inline Remembered *
+static inline TrackedWrite *
 nth(int n)
 {
 	return &writes[(first + n) % AIO_WRITE_BEHIND_LIMIT];
@@ -105,17 +105,17 @@ counts_agree(void)
 {
 	int			nbuffers = 0;
 
-	for (int i = 0; i < aio_writes_remembered; i++)
+	for (int i = 0; i < aio_writes_tracked; i++)
 	{
-		const Remembered *one = nth(i);
+		const TrackedWrite *one = nth(i);
 
 		if (one->nused > one->nusable || one->nusable > one->write.nbuffers)
 			return false;
 		nbuffers += one->write.nbuffers;
 	}
 	return nbuffers == npages && aio_writes_in_flight >= 0 &&
-		aio_writes_in_flight <= aio_writes_remembered &&
-		aio_writes_remembered <= AIO_WRITE_BEHIND_LIMIT;
+		aio_writes_in_flight <= aio_writes_tracked &&
+		aio_writes_tracked <= AIO_WRITE_BEHIND_LIMIT;
 }
 #endif
 
@@ -144,7 +144,7 @@ AioWritesBehind(void)
 static void
 wait_for_oldest(void)
 {
-	Remembered *one = nth(aio_writes_remembered - aio_writes_in_flight);
+	TrackedWrite *one = nth(aio_writes_tracked - aio_writes_in_flight);
 
 	Assert(aio_writes_in_flight > 0);
 	Assert(!waiting);
@@ -168,7 +168,7 @@ wait_for_oldest(void)
 	if (one->write.ret.result.status != PGAIO_RS_ERROR)
 		return;
 	if (one->write.nbuffers > 0)
-		trouble = true;
+		write_failed = true;
 	else if (failure_owner == NULL || one->nest_level < failure_level)
 	{
 		/* raising that of an outer transaction undoes the inner ones, too */
@@ -182,12 +182,12 @@ wait_for_oldest(void)
 static void
 forget_oldest(void)
 {
-	Assert(aio_writes_remembered > 0);
-	if (aio_writes_in_flight == aio_writes_remembered)
+	Assert(aio_writes_tracked > 0);
+	if (aio_writes_in_flight == aio_writes_tracked)
 		wait_for_oldest();
 	npages -= nth(0)->write.nbuffers;
 	first = (first + 1) % AIO_WRITE_BEHIND_LIMIT;
-	aio_writes_remembered--;
+	aio_writes_tracked--;
 	Assert(counts_agree());
 }
 
@@ -196,23 +196,24 @@ forget_oldest(void)
  * result points to.
  */
 AioWrite *
-AioMakeRoom(void)
+AioWaitForWriteSlot(void)
 {
 	/* otherwise there never is room */
 	Assert(AioWritesBehind());
-	while (aio_writes_remembered >= depth())
+	while (aio_writes_tracked >= depth())
 		forget_oldest();
-	return &nth(aio_writes_remembered)->write;
+	return &nth(aio_writes_tracked)->write;
 }
 
 /*
- * It has been started.  Submits it, if it is staged.  The owner is a
- * BulkWriteState or BufferAccessStrategy, or NULL.
+ * A write has been described there and started: submit it, if it is staged,
+ * and keep track of it.  The owner is a BulkWriteState or
+ * BufferAccessStrategy, or NULL.
  */
 void
-AioRemember(const void *owner)
+AioSubmitWrite(const void *owner)
 {
-	Remembered *one = nth(aio_writes_remembered);
+	TrackedWrite *one = nth(aio_writes_tracked);
 
 	Assert(pgaio_wref_valid(&one->write.wref));
 	if (pgaio_my_backend->num_staged_ios > 0)
@@ -224,7 +225,7 @@ AioRemember(const void *owner)
 	one->nusable = one->write.nbuffers;
 	one->nused = 0;
 	npages += one->write.nbuffers;
-	aio_writes_remembered++;
+	aio_writes_tracked++;
 	aio_writes_in_flight++;
 	Assert(counts_agree());
 }
@@ -308,7 +309,7 @@ AioExpectBulkWrites(void)
  * Raise the error of a write without buffers of this owner, if one has failed.
  */
 void
-AioRaiseFailure(const void *owner)
+AioRaiseWriteError(const void *owner)
 {
 	/* NULL owns writes of buffers, whose errors are raised otherwise */
 	Assert(owner != NULL);
@@ -332,7 +333,7 @@ more_wanted(BufferAccessStrategy strategy)
 	if (strategy != NULL &&
 		npages >= GetAccessStrategyBufferCount(strategy) / 2)
 		return false;
-	return aio_writes_remembered < depth();
+	return aio_writes_tracked < depth();
 }
 
 /*
@@ -370,13 +371,13 @@ wait_for_victim(bool may_suspend)
 static void
 wait_for_wal(bool may_suspend)
 {
-	AioFlushFuture flush;
+	AioWalFlushFuture flush;
 
 	aio_victims_lack_wal = false;
 	if (!XLogNeedsFlush(passed_over_upto))
 		return;
 	aio_session_stats_data.flushes_awaited++;
-	AioFlushFutureInit(&flush, passed_over_upto);
+	AioStartWalFlush(&flush, passed_over_upto);
 	if (suspend_for_victim(&flush.future, may_suspend))
 		return;
 	AioBeforeBlock();
@@ -384,7 +385,7 @@ wait_for_wal(bool may_suspend)
 }
 
 /*
- * In place of StrategyGetBuffer() while writes are remembered, or too many
+ * In place of StrategyGetBuffer() while writes are tracked, or too many
  * victims have been passed over: a buffer without pins, its header locked.
  *
  * Each search first looks at one more victim of the clock or the ring, so that
@@ -394,17 +395,17 @@ BufferDesc *
 AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
 			  bool may_suspend)
 {
-	while (aio_writes_remembered > 0 && (looked || aio_victims_lack_wal))
+	while (aio_writes_tracked > 0 && (looked || aio_victims_lack_wal))
 	{
-		Remembered *oldest = nth(0);
+		TrackedWrite *oldest = nth(0);
 
-		if (aio_writes_in_flight == aio_writes_remembered &&
+		if (aio_writes_in_flight == aio_writes_tracked &&
 			(more_wanted(strategy) || oldest->owner != strategy) &&
-			(!pgaio_wref_check_done(&oldest->write.wref) || AioOverlook()))
+			(!pgaio_wref_check_done(&oldest->write.wref) || AioRandomDelay()))
 			break;
 		if (oldest->owner == strategy)
 		{
-			if (aio_writes_in_flight == aio_writes_remembered &&
+			if (aio_writes_in_flight == aio_writes_tracked &&
 				!wait_for_victim(may_suspend))
 				continue;
 			while (oldest->nused < oldest->nusable)
@@ -444,25 +445,25 @@ bool
 AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 			   IOContext io_context, bool from_ring)
 {
-	Remembered *one;
+	TrackedWrite *one;
 
-	if (trouble || depth() == 0)
+	if (write_failed || depth() == 0)
 	{
-		trouble = false;
+		write_failed = false;
 		AioBeforeBlock();
 		return false;
 	}
 
 	counted = strategy == NULL;
 	switch (AioStartWrite(buf, strategy != NULL ? AIO_NEIGHBOURS_RING :
-						  AIO_NEIGHBOURS_UNUSED, io_context, AioMakeRoom()))
+						  AIO_NEIGHBOURS_UNUSED, io_context, AioWaitForWriteSlot()))
 	{
 		case AIO_WRITE_STARTED:
-			AioRemember(strategy);
+			AioSubmitWrite(strategy);
 			passed_over = 0;
 			if (strategy != NULL)
 			{
-				one = nth(aio_writes_remembered - 1);
+				one = nth(aio_writes_tracked - 1);
 				one->from_ring = from_ring;
 				one->nusable = 1 + AioPassOverInRing(strategy,
 													 &one->write.buffers[1],
@@ -486,7 +487,7 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 			if (passed_over < PASSED_OVER_MAX / 2)
 				XLogSetAsyncXactLSN(passed_over_upto);
 			else if (passed_over < PASSED_OVER_MAX)
-				AioRequestFlush(passed_over_upto);
+				AioRequestWalFlush(passed_over_upto);
 			else
 			{
 				passed_over = 0;
@@ -518,18 +519,18 @@ is_ours(BufferDesc *buf)
 }
 
 /*
- * From here to AioFinishFlush() all buffers given to AioFlush() must reach the
- * disk as they are now, or later.
+ * From here to AioFinishBufferFlush() all buffers given to AioFlushBuffer()
+ * must reach the disk as they are now, or later.
  */
 void
-AioBeginFlush(void)
+AioBeginBufferFlush(void)
 {
 	/* what is in flight may have been changed since it was copied */
 	AioFinishWrites();
-	while (aio_writes_remembered > 0)
+	while (aio_writes_tracked > 0)
 		forget_oldest();
 	Assert(npages == 0);
-	trouble = false;
+	write_failed = false;
 	flushing = true;
 }
 
@@ -538,7 +539,7 @@ AioBeginFlush(void)
  * caller has to do that.
  */
 bool
-AioFlush(BufferDesc *buf)
+AioFlushBuffer(BufferDesc *buf)
 {
 	AioNeighbours which = AIO_NEIGHBOURS_UNUSED;
 
@@ -548,28 +549,28 @@ AioFlush(BufferDesc *buf)
 
 	if (depth() == 0)
 		return false;
-	if (aio_writes_remembered >= depth())
+	if (aio_writes_tracked >= depth())
 	{
-		if (aio_writes_in_flight == aio_writes_remembered)
+		if (aio_writes_in_flight == aio_writes_tracked)
 			wait_for_oldest();
 
-		/* AioFinishFlush() will look after those that failed */
-		if (!(flushing && trouble))
+		/* AioFinishBufferFlush() will look after those that failed */
+		if (!(flushing && write_failed))
 			forget_oldest();
 	}
-	if (trouble)
+	if (write_failed)
 	{
-		trouble = flushing;
+		write_failed = flushing;
 		return false;
 	}
 
 	/* aio.write_behind may have become less, but there are places for all */
-	Assert(aio_writes_remembered < AIO_WRITE_BEHIND_LIMIT);
+	Assert(aio_writes_tracked < AIO_WRITE_BEHIND_LIMIT);
 	switch (AioStartWrite(buf, which, IOCONTEXT_NORMAL,
-						  &nth(aio_writes_remembered)->write))
+						  &nth(aio_writes_tracked)->write))
 	{
 		case AIO_WRITE_STARTED:
-			AioRemember(NULL);
+			AioSubmitWrite(NULL);
 			return true;
 		case AIO_WRITE_NOT_NOW:
 			return !flushing || is_ours(buf);
@@ -581,14 +582,15 @@ AioFlush(BufferDesc *buf)
 }
 
 /*
- * Wait until all that AioFlush() was given is written.  Raises upstream's error
- * if that is not possible.  The caller has none of these pages locked.
+ * Wait until all that AioFlushBuffer() was given is written.  Raises
+ * upstream's error if that is not possible.  The caller has none of these
+ * pages locked.
  */
 void
-AioFinishFlush(void)
+AioFinishBufferFlush(void)
 {
 	AioFinishWrites();
-	while (aio_writes_remembered > 0)
+	while (aio_writes_tracked > 0)
 	{
 		AioWrite   *write = &nth(0)->write;
 
@@ -599,11 +601,11 @@ AioFinishFlush(void)
 				BufferTag	tag = write->tag;
 
 				tag.blockNum += i;
-				AioRewrite(write->buffers[i], &tag);
+				AioRetryWrite(write->buffers[i], &tag);
 			}
 		}
 		forget_oldest();
 	}
-	trouble = false;
+	write_failed = false;
 	flushing = false;
 }

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * orphan.c
- *	  How a process ends that finds, where it cannot end in order, that the
- *	  postmaster has died.
+ *	  Ending a process that finds that the postmaster has died, but cannot exit
+ *	  in order where it is.
  *
- * Upstream hardly waits for events in critical sections, while a transaction
- * ends, or while a process does.  We do, for I/O.  A process that ended in
+ * Upstream hardly waits for events in critical sections, or while a
+ * transaction or a process ends.  We do, for I/O.  A process that ended in
  * order there would abort a transaction whose commit is in the WAL, give back
  * locks on what it has half changed, or leave an abort half done and go on as
- * if there were no transaction.  One that just ended would keep its locks for
- * ever, and others that wait for them would keep a new postmaster from
+ * if there were no transaction.  One that simply ended would keep its locks
+ * forever, and others that wait for them would keep a new postmaster from
  * starting.
  *
  * Tests: src/test/aio/wal/t/003_crash.pl, src/test/aio/wal/t/004_kill.pl,

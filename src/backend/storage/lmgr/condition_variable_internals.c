@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * condition_variable_internals.c
- *	  Tail of storage/lmgr/condition_variable.c: is a sleep on one prepared?
+ *	  Included at the end of storage/lmgr/condition_variable.c: is a sleep on
+ *	  one prepared?
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -26,7 +26,7 @@ int			aio_sibling_locks = 0;
 
 /* A heavyweight lock is about to be waited for, in a task. */
 void
-AioQuiesce(void)
+AioLetSiblingsFinish(void)
 {
 	AioAwaitSiblingsIdle();
 }

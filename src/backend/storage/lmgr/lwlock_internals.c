@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lwlock_internals.c
- *	  Tail of storage/lmgr/lwlock.c: how many LWLocks are held.
+ *	  Included at the end of storage/lmgr/lwlock.c: how many LWLocks are held.
  *
  * Copyright (c) 2026, the pgawait authors
  *

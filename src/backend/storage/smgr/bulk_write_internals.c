@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * bulk_write_internals.c
- *	  Tail of storage/smgr/bulk_write.c: write a new relation without waiting.
+ *	  Included at the end of storage/smgr/bulk_write.c: write a new relation
+ *	  without waiting.
  *
  * The pages that have been collected are given their place in the file first,
  * without writing to it, and are then written together.  With direct I/O
@@ -36,7 +37,7 @@ static int
 start_write(BulkWriteState *bulkstate, PendingWrite *pending, int n)
 {
 	BlockNumber first = pending[0].blkno;
-	AioWrite   *write = AioMakeRoom();
+	AioWrite   *write = AioWaitForWriteSlot();
 	PgAioHandle *ioh = NULL;
 	uint64		data[MAX_IO_COMBINE_LIMIT];
 	int			pages[MAX_IO_COMBINE_LIMIT];
@@ -46,19 +47,19 @@ start_write(BulkWriteState *bulkstate, PendingWrite *pending, int n)
 	Assert(n > 0 && first % RELSEG_SIZE + n <= RELSEG_SIZE);
 	HOLD_INTERRUPTS();
 	fd = mdfd(bulkstate->smgr, bulkstate->forknum, first, &offset);
-	n = AioBouncePagesGet(n, pages);
+	n = AioBounceBuffersGet(n, pages);
 	if (n > 0)
 		ioh = pgaio_io_acquire_nb(NULL, &write->ret);
 	if (ioh == NULL)
 	{
 		for (int i = 0; i < n; i++)
-			AioBouncePageRelease(pages[i]);
+			AioBounceBufferRelease(pages[i]);
 		RESUME_INTERRUPTS();
 		return 0;
 	}
 	for (int i = 0; i < n; i++)
 	{
-		char	   *page = AioBouncePage(pages[i]);
+		char	   *page = AioBounceBuffer(pages[i]);
 
 		memcpy(page, pending[i].buf->data, BLCKSZ);
 		PageSetChecksumInplace((Page) page, first + i);
@@ -68,7 +69,7 @@ start_write(BulkWriteState *bulkstate, PendingWrite *pending, int n)
 	write->nbuffers = 0;
 	AioIssueWrite(ioh, bulkstate->smgr, bulkstate->forknum, first, n, data,
 				  true, fd, offset);
-	AioRemember(bulkstate);
+	AioSubmitWrite(bulkstate);
 	RESUME_INTERRUPTS();
 	return n;
 }
@@ -128,7 +129,7 @@ AioBulkFlush(BulkWriteState *bulkstate)
 	if (aio_write_behind == 0)
 		return false;
 	AioExpectBulkWrites();
-	AioRaiseFailure(bulkstate);
+	AioRaiseWriteError(bulkstate);
 
 	if (nblocks > bulkstate->relsize)
 	{
@@ -176,5 +177,5 @@ AioBulkFinish(BulkWriteState *bulkstate)
 	Assert(bulkstate->npending == 0);
 	AioFinishWrites();
 	Assert(aio_writes_in_flight == 0);
-	AioRaiseFailure(bulkstate);
+	AioRaiseWriteError(bulkstate);
 }

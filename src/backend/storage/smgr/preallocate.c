@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * preallocate.c
- *	  Space for a relation that grows, allocated before it is needed.
+ *	  Preallocation: space for a relation that grows, before it is needed.
  *
- * A transaction that extends a file by much gets a reserve: space allocated
- * past the end of the file, which leaves its length as it is, by an I/O that
- * nobody waits for.  As long as there is some left, extending the file means to
- * move its end, which is all that happens under the relation extension lock.
+ * For a transaction that extends a file by many blocks, space is preallocated
+ * past the end of the file: an asynchronous I/O that nobody waits for
+ * allocates it, and leaves the length of the file as it is.  As long as some
+ * of it is left, extending the file only moves its end, and nothing else
+ * happens under the relation extension lock.
  *
- * What is known of a relation's reserve is in a slot in shared memory, which
- * exists while a session uses it.  A session has done with it when it has been
- * without a transaction for a moment, so that a load in many transactions has
- * one reserve; the last one gives back what is left.  What a crash leaves
- * behind does no harm, and goes with the next one, or at a VACUUM.
+ * The state of a relation's preallocation is in a slot in shared memory, which
+ * exists while a session uses it.  A session stops using it when it has been
+ * without a transaction for a second, so that a load in many transactions
+ * keeps one preallocation; the last session frees what is left.  What a crash
+ * leaves behind does no harm, and is freed after the next load, or by VACUUM.
  *
  * Upholds INVARIANT-46 to 48.
  *
@@ -56,33 +57,33 @@
 #include "utils/timeout.h"
 #include "utils/wait_event.h"
 
-/* aio.extend_ahead */
-int			aio_extend_ahead = 4096;
+/* aio.preallocation_size */
+int			aio_preallocation_size = 4096;
 
-/* relations that can have a reserve at the same time */
+/* relations with preallocated space at a time */
 #define NSLOTS			64
 
 /* forks that one session remembers to have extended */
 #define NREMEMBERED		16
 
-/* blocks by which a transaction extends a fork before that gets a reserve */
-#define BLOCKS_BEFORE_RESERVE	64
+/* a transaction extends a fork by so many blocks before any are preallocated */
+#define BLOCKS_BEFORE_PREALLOCATION	64
 
-/* the least that is worth allocating ahead, in blocks */
-#define LEAST_RESERVE	128
+/* fewer blocks than this are not preallocated */
+#define MIN_PREALLOCATION	128
 
-/* a reserve is at most this part of the relation */
-#define RESERVE_FRACTION	4
+/* at most this part of the relation is preallocated */
+#define PREALLOCATION_FRACTION	4
 
-/* a session without a transaction for so long has done, in milliseconds */
+/* after so many milliseconds without a transaction, a session detaches */
 #define IDLE_TIMEOUT	1000
 
-/* tablespaces on file systems that cannot allocate ahead, that are noticed */
-#define NUNABLE			16
+/* tablespaces that are known to be on file systems that cannot preallocate */
+#define MAX_UNABLE			16
 
 typedef struct Slot
 {
-	/* protected by SpaceReserves.lock */
+	/* protected by Preallocations.lock */
 	int			nusers;			/* sessions; 0 if the slot is free */
 
 	slock_t		mutex;			/* protects the rest */
@@ -91,22 +92,23 @@ typedef struct Slot
 	BlockNumber end;			/* of the fork, as last seen; 0 is unknown */
 	BlockNumber allocated;		/* space up to here, if it is more than end */
 	BlockNumber requested;		/* space up to here is being allocated, or 0 */
-	uint32		request;		/* number of that, and of the reserve's loss */
+	uint32		request;		/* number of the request; changes if the space
+								 * is lost */
 	PgAioWaitRef wref;			/* of it, if it has been started */
 	uint32		wref_request;	/* whose that is */
 	uint64		extended;		/* blocks, since the slot is in use */
-	bool		refused;		/* do not ask again */
+	bool		refused;		/* request no more */
 	bool		leftover;		/* there may be more than is allocated */
 } Slot;
 
-typedef struct SpaceReserves
+typedef struct Preallocations
 {
 	LWLock		lock;
-	Oid			unable[NUNABLE];	/* tablespaces; an entry is set once */
+	Oid			unable[MAX_UNABLE]; /* tablespaces; an entry is set once */
 	Slot		slots[NSLOTS];
-} SpaceReserves;
+} Preallocations;
 
-static SpaceReserves *reserves;
+static Preallocations *preallocations;
 
 /* a fork that this session has extended */
 typedef struct Extended
@@ -115,7 +117,7 @@ typedef struct Extended
 	ForkNumber	forknum;
 	LOCKTAG		tag;			/* of its extension lock */
 	uint64		nblocks;		/* in this transaction */
-	Slot	   *slot;			/* NULL if it has no reserve, for us */
+	Slot	   *slot;			/* NULL if we do not preallocate for it */
 	PgAioWaitRef wref;			/* of what we have requested last, or invalid */
 } Extended;
 
@@ -125,8 +127,8 @@ static int	nremembered = 0;
 /* the one whose extension lock is held, or NULL */
 static Extended *extending = NULL;
 
-/* this session uses a reserve */
-bool		aio_reserves_used = false;
+/* this session uses preallocated space */
+bool		aio_preallocation_used = false;
 
 /* and may have been idle for a while */
 static volatile sig_atomic_t aio_leave_pending = false;
@@ -137,33 +139,33 @@ static void at_xact_event(XactEvent event, void *arg);
 static void at_timeout(void);
 
 static Size
-reserves_size(void)
+preallocations_size(void)
 {
-	return sizeof(SpaceReserves);
+	return sizeof(Preallocations);
 }
 
 static void
-init_reserves(void)
+init_preallocations(void)
 {
-	memset(reserves, 0, sizeof(SpaceReserves));
-	LWLockInitialize(&reserves->lock, LWLockNewTrancheId());
-	LWLockRegisterTranche(reserves->lock.tranche, "AioSpaceReserves");
+	memset(preallocations, 0, sizeof(Preallocations));
+	LWLockInitialize(&preallocations->lock, LWLockNewTrancheId());
+	LWLockRegisterTranche(preallocations->lock.tranche, "AioPreallocation");
 	for (int i = 0; i < NSLOTS; i++)
-		SpinLockInit(&reserves->slots[i].mutex);
+		SpinLockInit(&preallocations->slots[i].mutex);
 }
 
-static const AioSharedState reserves_state = {
-	.name = "aio space reserves",
-	.size = reserves_size,
-	.address = (void **) &reserves,
-	.initialize = init_reserves,
+static const AioSharedState preallocations_state = {
+	.name = "aio preallocation",
+	.size = preallocations_size,
+	.address = (void **) &preallocations,
+	.initialize = init_preallocations,
 };
 
 /* While libraries are preloaded: ask for shared memory. */
 void
-AioExtendInitialize(void)
+AioPreallocationInitialize(void)
 {
-	AioShareState(&reserves_state);
+	AioShareState(&preallocations_state);
 	RegisterXactCallback(at_xact_event, NULL);
 }
 
@@ -197,7 +199,7 @@ AioPerformFallocate(PgAioHandle *ioh)
 
 /* complete_shared: there is space, or there is not */
 static PgAioResult
-extend_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
+preallocation_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 {
 	PgAioTargetData *td = pgaio_io_get_target_data(ioh);
 	uint64	   *data;
@@ -207,7 +209,7 @@ extend_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	Assert(CritSectionCount > 0);
 	data = pgaio_io_get_handle_data(ioh, &n);
 	Assert(n == 1 && (uint32) data[0] < NSLOTS);
-	slot = &reserves->slots[(uint32) data[0]];
+	slot = &preallocations->slots[(uint32) data[0]];
 	SpinLockAcquire(&slot->mutex);
 	if (slot->request == data[0] >> 32)
 	{
@@ -223,16 +225,16 @@ extend_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	if (prior_result.result == -EOPNOTSUPP || prior_result.result == -ENOSYS ||
 		prior_result.result == -EINVAL)
 	{
-		for (int i = 0; i < NUNABLE; i++)
+		for (int i = 0; i < MAX_UNABLE; i++)
 		{
-			if (reserves->unable[i] == td->smgr.rlocator.spcOid)
+			if (preallocations->unable[i] == td->smgr.rlocator.spcOid)
 				break;
-			if (reserves->unable[i] == InvalidOid)
+			if (preallocations->unable[i] == InvalidOid)
 			{
-				reserves->unable[i] = td->smgr.rlocator.spcOid;
+				preallocations->unable[i] = td->smgr.rlocator.spcOid;
 				errno = -prior_result.result;
 				ereport(LOG_SERVER_ONLY,
-						errmsg("files in tablespace %u grow without a reserve of space: %m",
+						errmsg("no space is preallocated for files in tablespace %u: %m",
 							   td->smgr.rlocator.spcOid),
 						errdetail("The file system cannot allocate space past the end of a file."));
 				break;
@@ -240,21 +242,21 @@ extend_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 		}
 	}
 
-	/* no space ahead is no error: if space is needed that will be found out */
+	/* not an error: if space is needed, the extension will raise it */
 	prior_result.status = PGAIO_RS_OK;
 	return prior_result;
 }
 
-const PgAioHandleCallbacks aio_extend_cb = {
-	.complete_shared = extend_complete,
+const PgAioHandleCallbacks aio_preallocate_cb = {
+	.complete_shared = preallocation_complete,
 };
 
 static bool
 is_unable(Oid tablespace)
 {
-	for (int i = 0; i < NUNABLE; i++)
+	for (int i = 0; i < MAX_UNABLE; i++)
 	{
-		if (reserves->unable[i] == tablespace)
+		if (preallocations->unable[i] == tablespace)
 			return true;
 	}
 	return false;
@@ -265,7 +267,7 @@ is_unable(Oid tablespace)
  * be had.  Raises what opening the file raises; then nothing has been started.
  */
 static void
-request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
+request_preallocation(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 {
 	PgAioHandle *ioh;
 	struct iovec *iov;
@@ -285,10 +287,10 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 	end = slot->end;
 	request = slot->request;
 	first = Max(slot->allocated, end);
-	most = Min(aio_extend_ahead, end / RESERVE_FRACTION);
-	most = Min(most, Max(slot->extended, LEAST_RESERVE));
+	most = Min(aio_preallocation_size, end / PREALLOCATION_FRACTION);
+	most = Min(most, Max(slot->extended, MIN_PREALLOCATION));
 	wanted = !slot->refused && slot->requested == 0 &&
-		most >= LEAST_RESERVE && first - end < most / 2;
+		most >= MIN_PREALLOCATION && first - end < most / 2;
 	SpinLockRelease(&slot->mutex);
 
 	/* the next segment has no file yet */
@@ -303,7 +305,10 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 	HOLD_INTERRUPTS();
 	fd = mdfd(reln, forknum, end - 1, &offset);
 
-	/* nothing is raised from here on: others would wait for nothing */
+	/*
+	 * raise nothing from here on: others would wait for a request that is not
+	 * made
+	 */
 	SpinLockAcquire(&slot->mutex);
 	wanted = slot->request == request && slot->requested == 0 && !slot->refused;
 	if (wanted)
@@ -323,10 +328,10 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 		return;
 	}
 	pgaio_io_get_wref(ioh, &wref);
-	data = (uint64) request << 32 | (uint32) (slot - reserves->slots);
+	data = (uint64) request << 32 | (uint32) (slot - preallocations->slots);
 	pgaio_io_set_handle_data_64(ioh, &data, 1);
 	pgaio_io_set_target_smgr(ioh, reln, forknum, first, limit - first, true);
-	pgaio_io_register_callbacks(ioh, AIO_HCB_EXTEND, 0);
+	pgaio_io_register_callbacks(ioh, AIO_HCB_PREALLOCATE, 0);
 	(void) pgaio_io_get_iovec(ioh, &iov);
 	iov[0].iov_base = NULL;
 	iov[0].iov_len = (size_t) (limit - first) * BLCKSZ;
@@ -352,12 +357,12 @@ request_space(Slot *slot, SMgrRelation reln, ForkNumber forknum)
 	}
 	SpinLockRelease(&slot->mutex);
 	RESUME_INTERRUPTS();
-	aio_session_stats_data.space_requests++;
+	aio_session_stats_data.preallocation_requests++;
 }
 
 /* Wait for space that is being allocated, if it is. */
 static void
-wait_for_space(Slot *slot)
+wait_for_preallocation(Slot *slot)
 {
 	PgAioWaitRef wref;
 	bool		requested;
@@ -369,17 +374,17 @@ wait_for_space(Slot *slot)
 	Assert(!requested || pgaio_wref_valid(&wref));
 	if (requested && !pgaio_wref_check_done(&wref))
 	{
-		aio_session_stats_data.space_waits++;
+		aio_session_stats_data.preallocation_waits++;
 		pgaio_wref_wait(&wref);
 	}
 }
 
 /* ------------------------------------------------------------------------
- * Who has a reserve
+ * Who has a preallocation
  * ------------------------------------------------------------------------
  */
 
-/* Begin to use the slot of a fork.  Leaves it NULL if there is none left. */
+/* Attach to the slot of a fork.  one->slot stays NULL if no slot is free. */
 static void
 attach(Extended *one)
 {
@@ -392,10 +397,10 @@ attach(Extended *one)
 		idle_timeout = RegisterTimeout(USER_TIMEOUT, at_timeout);
 	}
 
-	LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < NSLOTS; i++)
 	{
-		Slot	   *slot = &reserves->slots[i];
+		Slot	   *slot = &preallocations->slots[i];
 
 		if (slot->nusers == 0)
 		{
@@ -426,8 +431,8 @@ attach(Extended *one)
 		free_slot->nusers = 1;
 		one->slot = free_slot;
 	}
-	LWLockRelease(&reserves->lock);
-	aio_reserves_used |= one->slot != NULL;
+	LWLockRelease(&preallocations->lock);
+	aio_preallocation_used |= one->slot != NULL;
 }
 
 /*
@@ -449,7 +454,7 @@ trim(Relation rel, ForkNumber forknum)
 	Assert(!RelationUsesLocalBuffers(rel));
 	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
 	LockRelationForExtension(rel, ExclusiveLock);
-	AioForgetReserve(&rel->rd_locator, forknum);
+	AioForgetPreallocation(&rel->rd_locator, forknum);
 	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
 	nblocks = smgrnblocks(reln, forknum);
 	if (nblocks % RELSEG_SIZE != 0)
@@ -470,12 +475,12 @@ trim(Relation rel, ForkNumber forknum)
 }
 
 /*
- * This session has done with its slots.  Those of which it was the last user,
- * and which have left something, are at the beginning of remembered[] then, and
- * their number is returned.
+ * Detach this session from its slots.  Those of which it was the last user,
+ * and that may have unused space, are at the beginning of remembered[] then,
+ * and their number is returned.
  */
 static int
-leave_all(void)
+detach_all(void)
 {
 	int			nleft = 0;
 
@@ -485,37 +490,40 @@ leave_all(void)
 	{
 		Extended	one = remembered[i];
 		Slot	   *slot = one.slot;
-		bool		slack;
+		bool		unused;
 
 		if (slot == NULL)
 			continue;
 		remembered[i].slot = NULL;
-		wait_for_space(slot);
+		wait_for_preallocation(slot);
 
-		/* if the reserve was lost, that does not know of ours any more */
+		/*
+		 * if the space was lost, the slot does not know of our request any
+		 * more
+		 */
 		if (pgaio_wref_valid(&one.wref) && !pgaio_wref_check_done(&one.wref))
 			pgaio_wref_wait(&one.wref);
-		LWLockAcquire(&reserves->lock, LW_EXCLUSIVE);
+		LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
 		Assert(slot->nusers > 0);
 		slot->nusers--;
 		SpinLockAcquire(&slot->mutex);
 		/* what was refused may have been allocated in part */
-		slack = slot->refused || slot->leftover || slot->allocated > slot->end;
+		unused = slot->refused || slot->leftover || slot->allocated > slot->end;
 		SpinLockRelease(&slot->mutex);
-		if (slot->nusers == 0 && slack)
+		if (slot->nusers == 0 && unused)
 			remembered[nleft++] = one;
-		LWLockRelease(&reserves->lock);
+		LWLockRelease(&preallocations->lock);
 	}
 	RESUME_INTERRUPTS();
 	nremembered = 0;
-	aio_reserves_used = false;
+	aio_preallocation_used = false;
 	extending = NULL;
 	return nleft;
 }
 
 /*
- * Give back what leave_all() has found, in a transaction of its own.  By now a
- * relation may have another file, or be gone, or locked.
+ * Give back what detach_all() has found, in a transaction of its own.  By now
+ * a relation may have another file, or be gone, or locked.
  */
 static void
 give_back(int nleft)
@@ -545,7 +553,7 @@ give_back(int nleft)
 static void
 leave_at_exit(int code, Datum arg)
 {
-	int			nleft = leave_all();
+	int			nleft = detach_all();
 
 	if (code == 0 && AmRegularBackendProcess() && nleft > 0)
 	{
@@ -554,7 +562,7 @@ leave_at_exit(int code, Datum arg)
 	}
 }
 
-/* The transaction has ended: see in a moment whether there is another one. */
+/* The transaction has ended: see in a second whether there is another one. */
 static void
 at_xact_event(XactEvent event, void *arg)
 {
@@ -574,7 +582,7 @@ at_xact_event(XactEvent event, void *arg)
 	for (int i = 0; i < nremembered; i++)
 		remembered[i].nblocks = 0;
 	extending = NULL;
-	if (aio_reserves_used)
+	if (aio_preallocation_used)
 	{
 		Assert(idle_timeout != MAX_TIMEOUTS);
 		aio_leave_pending = false;
@@ -593,11 +601,11 @@ at_timeout(void)
 }
 
 /*
- * ProcessClientReadInterrupt(): this session uses reserves, and waits for a
- * command.  Leave if it has done so for a while.
+ * ProcessClientReadInterrupt(): this session uses preallocated space, and
+ * waits for a command.  Detach if it has waited for a while.
  */
 void
-AioLeaveReserves(void)
+AioEndPreallocation(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 	int			nleft;
@@ -612,7 +620,7 @@ AioLeaveReserves(void)
 		return;
 	}
 	aio_leave_pending = false;
-	nleft = leave_all();
+	nleft = detach_all();
 	if (nleft == 0)
 		return;
 
@@ -662,14 +670,14 @@ is_extended_under_lock(Relation rel)
 	}
 }
 
-/* Could this session's extensions of a relation use a reserve? */
+/* May space be preallocated for this session's extensions of a relation? */
 static bool
-may_have_reserve(Relation rel)
+may_preallocate(Relation rel)
 {
-	/* others would not notice that they have done with it */
+	/* other processes would not detach from the slot */
 	if (!AmRegularBackendProcess() && !IsParallelWorker())
 		return false;
-	return aio_extend_ahead > 0 && reserves != NULL &&
+	return aio_preallocation_size > 0 && preallocations != NULL &&
 		io_method != IOMETHOD_SYNC &&
 		file_extend_method == FILE_EXTEND_METHOD_POSIX_FALLOCATE &&
 		is_extended_under_lock(rel) && !IsCatalogRelation(rel) &&
@@ -697,7 +705,7 @@ remember(Relation rel, ForkNumber forknum, uint32 nblocks)
 		one = &remembered[nremembered++];
 	else
 	{
-		/* forget one that has no reserve */
+		/* forget one that has no slot */
 		for (int i = 0; remembered[next].slot != NULL; i++)
 		{
 			if (i == NREMEMBERED)
@@ -723,15 +731,16 @@ remember(Relation rel, ForkNumber forknum, uint32 nblocks)
  */
 
 /*
- * Have this session use the reserve of a table, if it is to have one, before it
- * has extended it: its workers will, and it is to be the last to leave.
+ * Attach this session to the preallocation of a table, if it is to have one,
+ * before it has extended it: its workers will extend it, and it is to be the
+ * last to detach.
  */
 void
-AioJoinReserve(Relation rel)
+AioJoinPreallocation(Relation rel)
 {
 	Extended   *one;
 
-	if (!may_have_reserve(rel))
+	if (!may_preallocate(rel))
 		return;
 	one = remember(rel, MAIN_FORKNUM, 0);
 	if (one != NULL && one->slot == NULL && !is_unable(one->locator.spcOid))
@@ -747,12 +756,12 @@ AioLockForExtension(Relation rel, ForkNumber forknum, uint32 nblocks)
 {
 	Extended   *one = NULL;
 
-	if (may_have_reserve(rel))
+	if (may_preallocate(rel))
 		one = remember(rel, forknum, nblocks);
 	if (one != NULL)
 	{
 		Assert(!LockHeldByMe(&one->tag, ExclusiveLock, false));
-		if (one->slot == NULL && one->nblocks >= BLOCKS_BEFORE_RESERVE &&
+		if (one->slot == NULL && one->nblocks >= BLOCKS_BEFORE_PREALLOCATION &&
 			!is_unable(one->locator.spcOid))
 			attach(one);
 		if (one->slot != NULL)
@@ -760,12 +769,12 @@ AioLockForExtension(Relation rel, ForkNumber forknum, uint32 nblocks)
 			Slot	   *slot = one->slot;
 			bool		enough;
 
-			request_space(slot, RelationGetSmgr(rel), forknum);
+			request_preallocation(slot, RelationGetSmgr(rel), forknum);
 			SpinLockAcquire(&slot->mutex);
 			enough = slot->allocated >= slot->end + nblocks;
 			SpinLockRelease(&slot->mutex);
 			if (!enough)
-				wait_for_space(slot);
+				wait_for_preallocation(slot);
 		}
 	}
 	LockRelationForExtension(rel, ExclusiveLock);
@@ -779,7 +788,7 @@ AioBeforeExtensionUnlock(void)
 	extending = NULL;
 }
 
-/* The fork that is being extended, if it has a reserve and is this one. */
+/* The fork that is being extended, if it is this one and has a slot. */
 static Extended *
 find_extending(SMgrRelation reln, ForkNumber forknum)
 {
@@ -795,7 +804,7 @@ find_extending(SMgrRelation reln, ForkNumber forknum)
 
 /*
  * A file is about to grow, from the end that it is said to have: if there is
- * space in the reserve, move its end and return true.
+ * preallocated space, move its end and return true.
  */
 static bool
 move_end(Extended *one, BlockNumber limit, File file, off_t offset,
@@ -818,13 +827,13 @@ move_end(Extended *one, BlockNumber limit, File file, off_t offset,
 	if (!enough || FileSize(file) != offset ||
 		FileTruncate(file, offset + amount, WAIT_EVENT_DATA_FILE_EXTEND) != 0)
 		return false;
-	aio_session_stats_data.space_hits++;
+	aio_session_stats_data.preallocation_hits++;
 	return true;
 }
 
 /* The file has grown so far. */
 static void
-note_end(Extended *one, BlockNumber limit, uint32 nblocks)
+set_end(Extended *one, BlockNumber limit, uint32 nblocks)
 {
 	if (one == NULL)
 		return;
@@ -848,7 +857,7 @@ AioFallocate(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	if (!move_end(one, block + nblocks, file, offset, amount))
 		status = FileFallocate(file, offset, amount, wait_event_info);
 	if (status == 0)
-		note_end(one, block + nblocks, nblocks);
+		set_end(one, block + nblocks, nblocks);
 	return status;
 }
 
@@ -864,7 +873,7 @@ AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	if (!move_end(one, block + nblocks, file, offset, amount))
 		status = FileZero(file, offset, amount, wait_event_info);
 	if (status >= 0)
-		note_end(one, block + nblocks, nblocks);
+		set_end(one, block + nblocks, nblocks);
 	return status;
 }
 
@@ -873,13 +882,13 @@ AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
  * InvalidForkNumber stands for all forks.
  */
 void
-AioForgetReserve(const RelFileLocator *locator, ForkNumber forknum)
+AioForgetPreallocation(const RelFileLocator *locator, ForkNumber forknum)
 {
-	if (reserves == NULL)
+	if (preallocations == NULL)
 		return;
 	for (int i = 0; i < NSLOTS; i++)
 	{
-		Slot	   *slot = &reserves->slots[i];
+		Slot	   *slot = &preallocations->slots[i];
 		bool		found;
 
 		SpinLockAcquire(&slot->mutex);
@@ -893,7 +902,7 @@ AioForgetReserve(const RelFileLocator *locator, ForkNumber forknum)
 		if (CritSectionCount == 0)
 		{
 			HOLD_INTERRUPTS();
-			wait_for_space(slot);
+			wait_for_preallocation(slot);
 			RESUME_INTERRUPTS();
 		}
 		SpinLockAcquire(&slot->mutex);
@@ -916,29 +925,29 @@ AioForgetReserve(const RelFileLocator *locator, ForkNumber forknum)
  */
 
 /*
- * Does any session use the reserve of a relation's main fork?  It may come or
- * go meanwhile.
+ * Does any session use preallocated space of a relation's main fork?  It may
+ * come or go meanwhile.
  */
 static bool
 has_users(Relation rel)
 {
 	bool		found = false;
 
-	LWLockAcquire(&reserves->lock, LW_SHARED);
+	LWLockAcquire(&preallocations->lock, LW_SHARED);
 	for (int i = 0; i < NSLOTS && !found; i++)
 	{
-		Slot	   *slot = &reserves->slots[i];
+		Slot	   *slot = &preallocations->slots[i];
 
 		found = slot->nusers > 0 && slot->forknum == MAIN_FORKNUM &&
 			RelFileLocatorEquals(slot->locator, rel->rd_locator);
 	}
-	LWLockRelease(&reserves->lock);
+	LWLockRelease(&preallocations->lock);
 	return found;
 }
 
 /* Give back what is allocated past the end of a relation, if it is much. */
 static void
-trim_slack(Relation rel)
+trim_unused(Relation rel)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	struct stat file;
@@ -947,7 +956,7 @@ trim_slack(Relation rel)
 
 	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
 	if (!is_extended_under_lock(rel) || nblocks % RELSEG_SIZE == 0 ||
-		reserves == NULL || has_users(rel))
+		preallocations == NULL || has_users(rel))
 		return;
 	HOLD_INTERRUPTS();
 	status = fstat(mdfd(RelationGetSmgr(rel), MAIN_FORKNUM, nblocks - 1, &offset),
@@ -956,7 +965,7 @@ trim_slack(Relation rel)
 
 	/* the file system's own data about the file count, too */
 	if (status == 0 && (uint64) file.st_blocks * 512 >
-		(uint64) file.st_size + file.st_size / 64 + LEAST_RESERVE * BLCKSZ)
+		(uint64) file.st_size + file.st_size / 64 + MIN_PREALLOCATION * BLCKSZ)
 		trim(rel, MAIN_FORKNUM);
 }
 
@@ -969,12 +978,12 @@ AioTableVacuumed(Relation rel)
 {
 	List	   *indexes = RelationGetIndexList(rel);
 
-	trim_slack(rel);
+	trim_unused(rel);
 	foreach_oid(id, indexes)
 	{
 		Relation	index = index_open(id, AccessShareLock);
 
-		trim_slack(index);
+		trim_unused(index);
 		index_close(index, AccessShareLock);
 	}
 	list_free(indexes);

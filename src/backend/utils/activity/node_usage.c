@@ -6,9 +6,9 @@
  * Nodes are entered and left like calls of functions, so what the process had
  * counted when a node was entered waits on a stack.  What has been counted
  * since is added to the node's usage when it is left; hence a node's usage
- * includes that of the nodes below it, as it does for buffers.  Errors leave
- * nodes without telling: the end of the subtransaction takes them off the
- * stack.
+ * includes that of the nodes below it, as it does for buffers.  An error
+ * leaves nodes without calling us; the end of the subtransaction removes them
+ * from the stack.
  *
  * A node's usage is found by the address of upstream's instrumentation, in a
  * table that lives as long as the transaction.  A node that has used nothing is

@@ -9,8 +9,9 @@
  * Latencies and failures are added at once: the process that completes an I/O
  * may be one that never reports, and be in a critical section.
  *
- * They are kept in a file of their own (src/backend/utils/activity/pgstat_internals.c), because PostgreSQL
- * without us would take the usual one for damaged if it found them in it.
+ * They are kept in a file of their own (pgstat_internals.c), because
+ * PostgreSQL without us would take the usual one for damaged if it found them
+ * in it.
  *
  * Statistics of an index go when it is dropped, or when the transaction that
  * has created it aborts.  Upstream writes such drops to WAL, and PostgreSQL
@@ -141,14 +142,14 @@ AioCountEnd(AioFutureKind kind, instr_time start)
 void
 AioCountCompletion(PgAioHandle *ioh)
 {
-	const AioHandleNote *note = AioNoteOfHandle(ioh);
+	const AioHandleUsage *usage = AioUsageOfHandle(ioh);
 
-	if (note == NULL)
+	if (usage == NULL)
 		return;
-	Assert(!INSTR_TIME_IS_ZERO(note->started));
-	count_latency(note->kind, note->started);
+	Assert(!INSTR_TIME_IS_ZERO(usage->started));
+	count_latency(usage->kind, usage->started);
 	if (ioh->result < 0 || ioh->distilled_result.status == PGAIO_RS_ERROR)
-		AioStatFailure(note->backend_type, note->kind);
+		AioStatFailure(usage->backend_type, usage->kind);
 }
 
 /*
@@ -401,7 +402,7 @@ AioPgStatInitialize(void)
 {
 	int			save_log_min_messages = log_min_messages;
 
-	/* upstream says so for each, which is nothing that anybody has asked for */
+	/* upstream would log a message for each */
 	log_min_messages = FATAL;
 	pgstat_register_kind(AIO_PGSTAT_KIND, &kind_info);
 	pgstat_register_kind(AIO_PGSTAT_KIND_INDEX, &index_kind_info);

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * task_status.c
- *	  Where processes say what their suspended tasks await.
+ *	  The status of suspended tasks in shared memory: what they await.
  *
- * Each process has a row of places in shared memory, one for each of its first
+ * Each process has a row of slots in shared memory, one for each of its first
  * tasks.  Only it writes there, without a lock: a change count is odd while it
- * does, as upstream does it for pg_stat_activity.  Tasks that have no place are
+ * does, as upstream does it for pg_stat_activity.  Tasks that have no slot are
  * not shown.
  *
  * Tests: src/test/aio/stats/t/001_statistics.pl.
@@ -24,16 +24,16 @@
 #include "storage/barrier.h"
 #include "storage/proc.h"
 
-typedef struct Place
+typedef struct StatusSlot
 {
 	uint32		changes;		/* odd while the status is being changed */
 	AioTaskStatus status;		/* its pid is 0 if there is none */
-} Place;
+} StatusSlot;
 
-static Place *board;
+static StatusSlot *slots;
 
-/* places of each process */
-static int	nplaces = 0;
+/* slots of each process */
+static int	nslots = 0;
 
 /* which of them this process has given to a task */
 static bool taken[AIO_MAX_TASKS_LIMIT];
@@ -46,52 +46,52 @@ processes(void)
 
 /* As many tasks as AIO handles wait for I/O at most. */
 static Size
-board_size(void)
+slots_size(void)
 {
-	nplaces = io_max_concurrency > 0 ? io_max_concurrency : 64;
-	nplaces = Max(nplaces, 16);
-	nplaces = Min(nplaces, AIO_MAX_TASKS_LIMIT);
-	return mul_size(mul_size(sizeof(Place), nplaces), processes());
+	nslots = io_max_concurrency > 0 ? io_max_concurrency : 64;
+	nslots = Max(nslots, 16);
+	nslots = Min(nslots, AIO_MAX_TASKS_LIMIT);
+	return mul_size(mul_size(sizeof(StatusSlot), nslots), processes());
 }
 
 static void
-init_board(void)
+init_slots(void)
 {
-	for (int i = 0; i < AioTaskBoardSize(); i++)
+	for (int i = 0; i < AioTaskStatusSlots(); i++)
 	{
-		board[i].changes = 0;
-		board[i].status.pid = 0;
+		slots[i].changes = 0;
+		slots[i].status.pid = 0;
 	}
 }
 
-static const AioSharedState board_state = {
+static const AioSharedState slots_state = {
 	.name = "aio tasks",
-	.size = board_size,
-	.address = (void **) &board,
-	.initialize = init_board,
+	.size = slots_size,
+	.address = (void **) &slots,
+	.initialize = init_slots,
 };
 
 /* While libraries are preloaded: ask for shared memory. */
 void
-AioTaskBoardInitialize(void)
+AioTaskStatusInitialize(void)
 {
-	AioShareState(&board_state);
+	AioShareState(&slots_state);
 }
 
-static Place *
-my_place(int place)
+static StatusSlot *
+my_slot(int slot)
 {
-	Assert(place >= 0 && place < nplaces && taken[place]);
-	return &board[(Size) MyProcNumber * nplaces + place];
+	Assert(slot >= 0 && slot < nslots && taken[slot]);
+	return &slots[(Size) MyProcNumber * nslots + slot];
 }
 
-/* A place for a task of this process, or -1 if there is none. */
+/* A slot for a task of this process, or -1 if there is none. */
 int
-AioTaskBoardPlace(void)
+AioTaskStatusAcquire(void)
 {
-	if (board == NULL)
+	if (slots == NULL)
 		return -1;
-	for (int i = 0; i < nplaces; i++)
+	for (int i = 0; i < nslots; i++)
 	{
 		if (!taken[i])
 		{
@@ -104,18 +104,18 @@ AioTaskBoardPlace(void)
 
 /* The task does not exist any more. */
 void
-AioTaskBoardGiveBack(int place)
+AioTaskStatusRelease(int slot)
 {
-	Assert(place < 0 || taken[place]);
-	if (place >= 0)
-		taken[place] = false;
+	Assert(slot < 0 || taken[slot]);
+	if (slot >= 0)
+		taken[slot] = false;
 }
 
 /* A task is about to be suspended. */
 void
-AioTaskBoardPost(int place, const AioTaskStatus *status)
+AioTaskStatusSet(int slot, const AioTaskStatus *status)
 {
-	Place	   *mine = my_place(place);
+	StatusSlot *mine = my_slot(slot);
 
 	/* or others would not see that it changes */
 	Assert(mine->changes % 2 == 0);
@@ -129,9 +129,9 @@ AioTaskBoardPost(int place, const AioTaskStatus *status)
 
 /* It goes on, or never will. */
 void
-AioTaskBoardRemove(int place)
+AioTaskStatusClear(int slot)
 {
-	Place	   *mine = my_place(place);
+	StatusSlot *mine = my_slot(slot);
 
 	Assert(mine->status.pid == MyProcPid);
 	mine->changes++;
@@ -141,33 +141,33 @@ AioTaskBoardRemove(int place)
 	mine->changes++;
 }
 
-/* Number of places of all processes. */
+/* Number of slots of all processes. */
 int
-AioTaskBoardSize(void)
+AioTaskStatusSlots(void)
 {
-	return board == NULL ? 0 : processes() * nplaces;
+	return slots == NULL ? 0 : processes() * nslots;
 }
 
 /*
- * What is posted at the n-th place of all.  Returns false if nothing is, or if
- * it changes all the time.
+ * Read the n-th slot of all.  Returns false if it is empty, or if it changes
+ * all the time.
  */
 bool
-AioTaskBoardRead(int n, AioTaskStatus *status)
+AioTaskStatusRead(int n, AioTaskStatus *status)
 {
-	volatile Place *place = &board[n];
+	volatile StatusSlot *slot = &slots[n];
 
-	Assert(n >= 0 && n < AioTaskBoardSize());
+	Assert(n >= 0 && n < AioTaskStatusSlots());
 	for (int attempt = 0; attempt < 100; attempt++)
 	{
-		uint32		before = place->changes;
+		uint32		before = slot->changes;
 
 		pg_read_barrier();
-		if (place->status.pid == 0)
+		if (slot->status.pid == 0)
 			return false;
-		memcpy(status, unvolatize(AioTaskStatus *, &place->status), sizeof(AioTaskStatus));
+		memcpy(status, unvolatize(AioTaskStatus *, &slot->status), sizeof(AioTaskStatus));
 		pg_read_barrier();
-		if (place->changes == before && before % 2 == 0)
+		if (slot->changes == before && before % 2 == 0)
 			return status->pid != 0;
 	}
 	return false;

@@ -6,7 +6,7 @@
  * Each I/O that goes through upstream's AIO is counted, whoever starts it: a
  * scan's reads as well as those of tasks.  It is counted by the process that
  * starts it.  Its latency and failure are known to the one that completes it
- * (pgstat_aio.c), for which there is a note in shared memory beside each of
+ * (pgstat_aio.c), for which there is an entry in shared memory for each of
  * upstream's handles.
  *
  * Counting happens in critical sections and in completion callbacks, so it
@@ -43,11 +43,11 @@ static RelFileLocator watched;
 uint64		aio_reads_watched = 0;
 
 /* of each handle */
-static AioHandleNote *notes;
+static AioHandleUsage *handles;
 
 StaticAssertDecl(AIO_KINDS <= PG_UINT8_MAX + 1 &&
 				 BACKEND_NUM_TYPES <= PG_UINT8_MAX + 1,
-				 "a note has room for each kind and type of process");
+				 "a handle has room for each kind and type of process");
 
 /* what this process is waiting for, and since when */
 static AioFutureKind waiting_for = AIO_KIND_NONE;
@@ -59,9 +59,9 @@ static const char *const kind_names[] = {
 	[AIO_KIND_TASK] = "task",
 	[AIO_KIND_READ] = "read",
 	[AIO_KIND_WRITE] = "write",
-	[AIO_KIND_EXTEND] = "extend",
-	[AIO_KIND_WAL] = "wal",
-	[AIO_KIND_FLUSH] = "flush",
+	[AIO_KIND_PREALLOCATION] = "preallocation",
+	[AIO_KIND_WAL_WRITE] = "wal_write",
+	[AIO_KIND_WAL_FLUSH] = "wal_flush",
 	[AIO_KIND_FOREIGN] = "foreign",
 };
 
@@ -69,32 +69,32 @@ StaticAssertDecl(lengthof(kind_names) == AIO_KINDS, "a name for each kind");
 
 /* Upstream decides how many handles there are later, but not for more. */
 static Size
-notes_size(void)
+handles_size(void)
 {
 	int			concurrency = io_max_concurrency > 0 ? io_max_concurrency : 64;
 
-	return mul_size(mul_size(sizeof(AioHandleNote), concurrency),
+	return mul_size(mul_size(sizeof(AioHandleUsage), concurrency),
 					MaxBackends + NUM_AUXILIARY_PROCS);
 }
 
 static void
-init_notes(void)
+init_handles(void)
 {
-	MemSet(notes, 0, notes_size());
+	MemSet(handles, 0, handles_size());
 }
 
-static const AioSharedState notes_state = {
-	.name = "aio notes on handles",
-	.size = notes_size,
-	.address = (void **) &notes,
-	.initialize = init_notes,
+static const AioSharedState handles_state = {
+	.name = "aio usage of handles",
+	.size = handles_size,
+	.address = (void **) &handles,
+	.initialize = init_handles,
 };
 
 /* While libraries are preloaded: ask for shared memory. */
 void
 AioUsageInitialize(void)
 {
-	AioShareState(&notes_state);
+	AioShareState(&handles_state);
 }
 
 /* A kind's name in views and in EXPLAIN. */
@@ -147,8 +147,8 @@ count_batch(AioFutureKind kind, int n)
 }
 
 /*
- * From now on reads of this relation are counted apart; NULL is of none.  If
- * somebody forgets to end it, only his own count goes on.
+ * From now on reads of this relation are counted apart; NULL is of none.  If a
+ * caller forgets to end it, only the count is wrong.
  */
 void
 AioWatchReads(const RelFileLocator *locator)
@@ -181,18 +181,18 @@ AioCountWait(AioFutureKind kind, instr_time start)
 	pgstat_report_fixed = true;
 }
 
-static inline AioHandleNote *
-note_of(const PgAioHandle *ioh)
+static inline AioHandleUsage *
+handle_usage(const PgAioHandle *ioh)
 {
-	Assert((Size) (ioh - pgaio_ctl->io_handles) < notes_size() / sizeof(AioHandleNote));
-	return &notes[ioh - pgaio_ctl->io_handles];
+	Assert((Size) (ioh - pgaio_ctl->io_handles) < handles_size() / sizeof(AioHandleUsage));
+	return &handles[ioh - pgaio_ctl->io_handles];
 }
 
 /* What is known of an I/O; NULL where nothing is counted. */
-const AioHandleNote *
-AioNoteOfHandle(const PgAioHandle *ioh)
+const AioHandleUsage *
+AioUsageOfHandle(const PgAioHandle *ioh)
 {
-	return notes == NULL ? NULL : note_of(ioh);
+	return handles == NULL ? NULL : handle_usage(ioh);
 }
 
 static AioFutureKind
@@ -201,33 +201,33 @@ kind_of(const PgAioHandle *ioh)
 	if (ioh->op == PGAIO_OP_READV)
 		return AIO_KIND_READ;
 	if (ioh->op == AIO_OP_FALLOCATE)
-		return AIO_KIND_EXTEND;
-	return ioh->target == AIO_TID_WAL ? AIO_KIND_WAL : AIO_KIND_WRITE;
+		return AIO_KIND_PREALLOCATION;
+	return ioh->target == AIO_TID_WAL ? AIO_KIND_WAL_WRITE : AIO_KIND_WRITE;
 }
 
 static void
 count_io(PgAioHandle *ioh, instr_time now)
 {
-	AioHandleNote *note = note_of(ioh);
+	AioHandleUsage *handle = handle_usage(ioh);
 	struct iovec *iov;
 	int			iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
 	uint64		bytes = 0;
 
 	/* once until it is reclaimed, by who started it */
-	Assert(INSTR_TIME_IS_ZERO(note->started));
+	Assert(INSTR_TIME_IS_ZERO(handle->started));
 	Assert(ioh->owner_procno == MyProcNumber);
 
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
 	if (ioh->op == AIO_OP_FALLOCATE)
 		bytes = AioFallocateBytes(ioh);
-	note->started = now;
-	note->kind = kind_of(ioh);
-	note->backend_type = MyBackendType;
-	count_start(note->kind, bytes);
+	handle->started = now;
+	handle->kind = kind_of(ioh);
+	handle->backend_type = MyBackendType;
+	count_start(handle->kind, bytes);
 
 	if (watched.relNumber != InvalidRelFileNumber &&
-		note->kind == AIO_KIND_READ &&
+		handle->kind == AIO_KIND_READ &&
 		ioh->target_data.smgr.forkNum == MAIN_FORKNUM &&
 		RelFileLocatorEquals(ioh->target_data.smgr.rlocator, watched))
 		aio_reads_watched++;
@@ -240,13 +240,13 @@ AioCountSubmission(PgAioHandle **ios, int n)
 	int			batch[AIO_KINDS] = {0};
 	instr_time	now;
 
-	if (notes == NULL)
+	if (handles == NULL)
 		return;
 	INSTR_TIME_SET_CURRENT(now);
 	for (int i = 0; i < n; i++)
 	{
 		count_io(ios[i], now);
-		batch[note_of(ios[i])->kind]++;
+		batch[handle_usage(ios[i])->kind]++;
 	}
 	for (int kind = 0; kind < AIO_KINDS; kind++)
 	{
@@ -262,29 +262,29 @@ AioCountSubmission(PgAioHandle **ios, int n)
 void
 AioCountSynchronous(PgAioHandle *ioh)
 {
-	if (notes == NULL || ioh->owner_procno != MyProcNumber)
+	if (handles == NULL || ioh->owner_procno != MyProcNumber)
 		return;
-	if (INSTR_TIME_IS_ZERO(note_of(ioh)->started))
+	if (INSTR_TIME_IS_ZERO(handle_usage(ioh)->started))
 	{
 		instr_time	now;
 
 		INSTR_TIME_SET_CURRENT(now);
 		count_io(ioh, now);
-		count_batch(note_of(ioh)->kind, 1);
+		count_batch(handle_usage(ioh)->kind, 1);
 	}
-	aio_usage[note_of(ioh)->kind].completed_inline++;
+	aio_usage[handle_usage(ioh)->kind].completed_inline++;
 }
 
 /* pgaio_io_reclaim(): its owner is about to use the handle again. */
 void
 AioCountReclaim(PgAioHandle *ioh)
 {
-	if (notes == NULL || INSTR_TIME_IS_ZERO(note_of(ioh)->started))
+	if (handles == NULL || INSTR_TIME_IS_ZERO(handle_usage(ioh)->started))
 		return;
 	Assert(ioh->owner_procno == MyProcNumber);
-	Assert(aio_usage[note_of(ioh)->kind].in_flight > 0);
-	aio_usage[note_of(ioh)->kind].in_flight--;
-	INSTR_TIME_SET_ZERO(note_of(ioh)->started);
+	Assert(aio_usage[handle_usage(ioh)->kind].in_flight > 0);
+	aio_usage[handle_usage(ioh)->kind].in_flight--;
+	INSTR_TIME_SET_ZERO(handle_usage(ioh)->started);
 }
 
 /*

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * stack_depth_internals.c
- *	  Tail of utils/misc/stack_depth.c: exchange what the depth check
- *	  measures against, because each task has a stack of its own.
+ *	  Included at the end of utils/misc/stack_depth.c: exchange what the depth
+ *	  check measures against, because each task has a stack of its own.
  *
  * Copyright (c) 2026, the pgawait authors
  *

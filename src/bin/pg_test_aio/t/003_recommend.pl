@@ -116,7 +116,7 @@ is_deeply(
 		'#debug_io_direct' => q('data,wal'),
 		'#wal_sync_method' => 'open_datasync',
 		'aio.bulk_flush_after' => '0',
-		'#aio.extend_ahead' => '32MB',
+		'#aio.preallocation_size' => '32MB',
 	},
 	'a fast disk');
 
@@ -140,7 +140,7 @@ is_deeply(
 		'#wal_sync_method' => 'fdatasync',
 		'aio.wal_syncs' => '2',
 		'file_extend_method' => 'write_zeros',
-		'aio.extend_ahead' => '0',
+		'aio.preallocation_size' => '0',
 	},
 	'no io_uring, no fallocate, slow syncs');
 
@@ -227,7 +227,7 @@ is_deeply(
 	'syncs that scatter');
 is_deeply(
 	recommended([ scattered(1.5, single('extend', 'buffered', 'fallocate', 64, 1500), single('extend', 'buffered', 'ahead', 64, 1000)) ]),
-	{ '#aio.extend_ahead' => '32MB' },
+	{ '#aio.preallocation_size' => '32MB' },
 	'extensions that scatter');
 is_deeply(
 	recommended([ scattered(1.5, map { single('stream', 'buffered', 'append', @$_) } [ 1024, 1000 ], [ 4096, 1500 ]) ]),
@@ -237,11 +237,11 @@ is_deeply(
 # What differs from a default by little leaves it; what is clearly better does not.
 is_deeply(
 	recommended([ single('extend', 'buffered', 'fallocate', 64, 1030), single('extend', 'buffered', 'ahead', 64, 1000) ]),
-	{ '#aio.extend_ahead' => '32MB' },
+	{ '#aio.preallocation_size' => '32MB' },
 	'allocating ahead, though it is a little slower');
 is_deeply(
 	recommended([ single('extend', 'direct', 'fallocate', 64, 1500), single('extend', 'direct', 'ahead', 64, 1000) ]),
-	{ 'aio.extend_ahead' => '0' },
+	{ 'aio.preallocation_size' => '0' },
 	'allocating at once is clearly faster');
 
 # A stream that is faster and makes others wait is none to recommend.

@@ -12,7 +12,7 @@ ExecAppend(PlanState *pstate)
 	{
 		subnode = node->appendplans[node->as_whichplan];
 		result = ExecProcNode(subnode);
-		if (AioAppendShouldLook(node))
+		if (AioAppendShouldPoll(node))
 			ExecAppendAsyncEventWait(node);
 		if (!TupIsNull(result))
 			return result;

@@ -45,7 +45,7 @@ ReadyForQuery(CommandDest dest)
 	switch (dest)
 	{
 		case DestRemote:
-			AioFlushReplies();
+			AioSendOrHoldReplies();
 			break;
 		default:
 			break;

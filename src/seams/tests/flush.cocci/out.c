@@ -1,11 +1,11 @@
 static void
 BufferSync(int flags)
 {
-	AioBeginFlush();
+	AioBeginBufferFlush();
 	WritebackContextInit(&wb_context, &checkpoint_flush_after);
 	while (more())
 		SyncOneBuffer(next(), false, &wb_context);
-	AioFinishFlush();
+	AioFinishBufferFlush();
 	IssuePendingWritebacks(&wb_context, IOCONTEXT_NORMAL);
 }
 
@@ -13,7 +13,7 @@ static int
 SyncOneBuffer(int buf_id)
 {
 	lock(buf_id);
-	if (!AioFlush(bufHdr))
+	if (!AioFlushBuffer(bufHdr))
 	{
 		FlushBuffer(bufHdr, NULL, IOOBJECT_RELATION, IOCONTEXT_NORMAL);
 	}
@@ -25,19 +25,19 @@ FlushDatabaseBuffers(Oid dbid)
 {
 	int i;
 
-	AioBeginFlush();
+	AioBeginBufferFlush();
 	for (i = 0; i < NBuffers; i++)
 	{
 		if (mine(i))
 		{
 			lock(i);
-			if (!AioFlush(bufHdr))
+			if (!AioFlushBuffer(bufHdr))
 			{
 				FlushBuffer(bufHdr, NULL, IOOBJECT_RELATION, IOCONTEXT_NORMAL);
 			}
 		}
 	}
-	AioFinishFlush();
+	AioFinishBufferFlush();
 }
 
 void

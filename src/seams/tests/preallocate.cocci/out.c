@@ -40,7 +40,7 @@ mdtruncate(SMgrRelation reln, ForkNumber forknum)
 {
 	BlockNumber prior;
 
-	AioForgetReserve(&reln->smgr_rlocator.locator, forknum);
+	AioForgetPreallocation(&reln->smgr_rlocator.locator, forknum);
 	if (nblocks > curnblk)
 		return;
 	cut();
@@ -49,7 +49,7 @@ mdtruncate(SMgrRelation reln, ForkNumber forknum)
 void
 mdunlink(RelFileLocatorBackend rlocator, ForkNumber forknum, bool isRedo)
 {
-	AioForgetReserve(&rlocator.locator, forknum);
+	AioForgetPreallocation(&rlocator.locator, forknum);
 	mdunlinkfork(rlocator, forknum, isRedo);
 }
 

@@ -2,7 +2,7 @@
 
 	AIO_HCB_MD_WRITEV,
 	AIO_HCB_PAGE_WRITEV,
-	AIO_HCB_EXTEND,
+	AIO_HCB_PREALLOCATE,
 	AIO_HCB_WAL,
 } IDs;
 #define PGAIO_HCB_MAX	AIO_HCB_WAL
@@ -10,7 +10,7 @@
 
 	CALLBACK_ENTRY(AIO_HCB_MD_WRITEV, aio_md_writev_cb),
 	CALLBACK_ENTRY(AIO_HCB_PAGE_WRITEV, aio_page_writev_cb),
-	CALLBACK_ENTRY(AIO_HCB_EXTEND, aio_extend_cb),
+	CALLBACK_ENTRY(AIO_HCB_PREALLOCATE, aio_preallocate_cb),
 	CALLBACK_ENTRY(AIO_HCB_WAL, aio_wal_cb),
 
 typedef enum PgAioTargetID

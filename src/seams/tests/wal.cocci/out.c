@@ -28,7 +28,7 @@ AdvanceXLInsertBuffer(XLogRecPtr upto, TimeLineID tli, bool opportunistic)
 			else
 			{
 				WriteRqst.Write = OldPageRqstPtr;
-				if (!AioMakeRoomInWal(OldPageRqstPtr, tli)){
+				if (!AioFreeWalBuffers(OldPageRqstPtr, tli)){
 					XLogWrite(WriteRqst, tli, false);
 					LWLockRelease(WALWriteLock);
 				}

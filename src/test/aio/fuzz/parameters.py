@@ -282,7 +282,7 @@ STARTS = {
                                                                                                           16384],
     'aio.max_tasks': [1, 2, 1024], 'max_connections': [4, 10, 30], 'debug_io_direct': ['', 'data', 'wal,data',
                                                                                        'wal_init'],
-    'aio.extend_ahead': [0, 1, 2, 131072], 'aio.wal_syncs': [1, 2, 8], 'aio.bulk_flush_after': [0, 1, 131072],
+    'aio.preallocation_size': [0, 1, 2, 131072], 'aio.wal_syncs': [1, 2, 8], 'aio.bulk_flush_after': [0, 1, 131072],
     'effective_io_concurrency': [0, 1, 1000], 'io_combine_limit': [1, 128], 'io_max_combine_limit': [1, 128],
     'wal_level': ['minimal', 'logical'],
 }
@@ -292,7 +292,7 @@ DOUBTFUL = {
     'aio.write_behind': [-1, 257],
     'aio.wal_write_ahead': [-1, 16385, '1GB'], 'wal_buffers': [0, -2, 2 ** 18], 'aio.max_tasks': [0, 1025],
     'max_connections': [1, 0],
-    'debug_io_direct': ['x', 'data wal', ','], 'aio.extend_ahead': [-1, 131073, '1.5'], 'aio.wal_syncs': [0, 9, 'x'],
+    'debug_io_direct': ['x', 'data wal', ','], 'aio.preallocation_size': [-1, 131073, '1.5'], 'aio.wal_syncs': [0, 9, 'x'],
     'aio.nothing': [1], 'aio.effective_io_method': ['sync'],
 }
 

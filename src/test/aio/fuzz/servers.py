@@ -13,7 +13,7 @@ from wire import Connection, Hang, Lost, Refused, message
 LIMIT = 60
 
 # what the reference must not do, if it is not stock
-OFF = {'aio.await_index_inserts': 'off', 'aio.index_batch_memory': 0, 'aio.extend_ahead': 0, 'aio.write_behind': 0,
+OFF = {'aio.await_index_inserts': 'off', 'aio.index_batch_memory': 0, 'aio.preallocation_size': 0, 'aio.write_behind': 0,
        'aio.wal_write_ahead': 0, 'aio.pipelined_commits': 'off', 'aio.parallel_insert': 'off',
        'aio.bulk_flush_after': 0, 'aio.await_foreign_inserts': 'off', 'aio.foreign_read_ahead': 'off'}
 
@@ -43,7 +43,7 @@ def choose(rng, methods):
         'io_workers': rng.choice([1, 3]),
         'io_combine_limit': rng.choice([1, 16]),
         'wal_buffers': rng.choice(['32kB', '1MB']),
-        'aio.extend_ahead': rng.choice([0, 64, 4096]),
+        'aio.preallocation_size': rng.choice([0, 64, 4096]),
         'aio.write_behind': rng.choice([0, 4, 32, 256]),
         'aio.write_buffers': rng.choice([-1, 8]),
         'aio.wal_write_ahead': rng.choice([0, '16kB', '256kB']),

@@ -138,7 +138,7 @@ batched_drain(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 
 static const AioIndexAmOps batched_ops = {
 	.insert = batched_insert,
-	.concurrency = AIO_INDEX_LANES,
+	.concurrency = AIO_INDEX_STATES,
 	.page_arrived = batched_page_arrived,
 	.may_collect = AioTypeHasOrder,
 	.collect = batched_collect,

@@ -74,7 +74,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'aio.await_index_inserts': rng.random() < 0.9,
         'aio.index_batch_memory': rng.choice([0, '64kB', '64MB', '64MB']),
         'aio.batch_unique_keys': rng.random() < 0.3,
-        'aio.extend_ahead': rng.choice([0, 64, 4096]),
+        'aio.preallocation_size': rng.choice([0, 64, 4096]),
         'aio.pipelined_commits': rng.random() < 0.6,
         'aio.max_tasks': rng.choice([1, 4, 64, 1024]),
         'aio.write_behind': rng.choice([0, 4, 32, 256]),

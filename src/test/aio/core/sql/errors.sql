@@ -46,7 +46,7 @@ SELECT error_and_log('spawn 1; fail XX000; spawn 1', 'log a');
 -- with suspended tasks: they do not run again
 SELECT error_and_log('spawn 1; fail XX000', 'log a; yield; log b');
 SELECT error_and_log('spawn 1; spawn 2; spawn 1; fail 40001', 'log a; yield; log b', 'log c; await 1; log d');
--- unless the error is about a row, so that an older one goes first
+-- unless it is a data error, so that that of an older task goes first
 SELECT error_and_log('spawn 1; fail 23505', 'log a; yield; log b');
 SELECT error_and_log('spawn 1; spawn 2; fail 22012', 'log a; yield; log b', 'log c; yield; fail 23505');
 SELECT error_and_log('spawn 1; spawn 2; fail 54000', 'log a; yield; log b; fail 54001', 'log c; yield; fail 23505');
@@ -64,7 +64,7 @@ SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; fail 23501', 'y
 -- younger ones' errors do not matter then, nor what these leave behind
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; log a', 'yield; fail 23502', 'yield; yield; log c; fail 23503');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; verdict', 'yield; fail 23502', 'yield; yield; lwlock; holdoff; handout; fail 23503');
--- an error that is not about a row ends the search for an earlier one
+-- an error that is not a data error ends the search for an earlier one
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; yield; log a', 'yield; fail 23502', 'yield; yield; fail 40001');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; fail 23501', 'yield; fail 40001', 'fail 23503');
 SELECT error_and_log('spawn 1; spawn 2; spawn 3', 'yield; yield; yield; fail 23501', 'yield; fail 23502', 'fail 40001');

@@ -50,8 +50,8 @@ foreach my $example (@examples)
 
 # what the text says of their results
 $session->query_safe('SELECT pg_stat_force_next_flush()');
-like($session->query('SELECT string_agg(kind, $$ $$ ORDER BY kind) FROM (SELECT DISTINCT kind FROM pg_stat_aio)'), qr/flush.*task/, 'and it is counted');
-is($session->query_safe(q{SELECT count(*) FROM pg_wait_events WHERE name IN ('AioIoUringExecution', 'AioIoCompletion', 'DataFileWrite', 'WalWrite', 'WalSync', 'AioWalCompany')}),
+like($session->query('SELECT string_agg(kind, $$ $$ ORDER BY kind) FROM (SELECT DISTINCT kind FROM pg_stat_aio)'), qr/task.*wal_flush/, 'and it is counted');
+is($session->query_safe(q{SELECT count(*) FROM pg_wait_events WHERE name IN ('AioIoUringExecution', 'AioIoCompletion', 'DataFileWrite', 'WalWrite', 'WalSync', 'AioWalGroupCommit')}),
 	6, 'wait events have these names');
 $session->quit;
 $node->stop;

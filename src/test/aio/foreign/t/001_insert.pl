@@ -218,7 +218,7 @@ $session->{stderr} = '';
 is($session->query($count), $all, 'and nothing is left of it');
 
 # A server that does not answer gets 16 batches, however many rows there are.
-# The 17th is gathered, and one row more is what sends it.
+# The 17th is collected, and one row more is what sends it.
 $blocker = $shards[0]->background_psql('postgres');
 $blocker->query_safe('BEGIN; LOCK TABLE other');
 $session->query_safe('CREATE SEQUENCE taken');

@@ -1,8 +1,8 @@
 
 # Copyright (c) 2026, the pgawait authors
 
-# Scans of foreign servers are asked for before their turn comes, and give the
-# rows that they give otherwise.
+# Scans of foreign servers are read ahead, and return the rows that they return
+# otherwise.
 
 use strict;
 use warnings FATAL => 'all';
@@ -117,7 +117,7 @@ $here->query_safe('SELECT pg_advisory_unlock(1)');
 is($session->query(''), 't|t', 'rows of servers come among those from here, and more of them are asked for');
 $here->quit;
 
-# The rows are the same as without asking ahead.
+# The rows are the same as without reading ahead.
 my @statements = (
 	'SELECT * FROM t ORDER BY id',
 	'SELECT * FROM t ORDER BY k, id LIMIT 25',

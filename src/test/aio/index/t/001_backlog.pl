@@ -71,11 +71,12 @@ sub errors
 	return $result;
 }
 
-# What a statement does: entries gathered, batches, and why they were inserted.
+# What a statement does: entries collected, batches, and why they were
+# inserted.
 sub batches
 {
 	my ($statement) = @_;
-	my $said = run("$statement;\nSELECT entries, batches, memory_full, looked_at FROM aio_session_batches();");
+	my $said = run("$statement;\nSELECT entries, batches, memory_full, before_query FROM aio_session_batches();");
 	my ($counts) = $said =~ /(\d+\|\d+\|\d+\|\d+)$/
 	  or die "no counts: $said$errors";
 	my %result;
@@ -84,7 +85,7 @@ sub batches
 }
 
 # Expect so many entries in a batch at the end of the statement.
-sub gathers
+sub collects
 {
 	my ($statement, $entries, $why) = @_;
 	is_deeply(batches($statement),
@@ -94,52 +95,52 @@ sub gathers
 my $insert = 'INSERT INTO t SELECT * FROM source';
 
 # statements
-gathers($insert, 12000, 'INSERT ... SELECT gathers after 1000 rows');
-gathers("COPY t FROM '$file'", batches("COPY t FROM '$file'")->{entries}, 'COPY gathers');
-cmp_ok(batches("COPY t FROM '$file'")->{entries}, '>', 10000, 'COPY gathers all but the first rows');
-gathers("$insert LIMIT 1000", 0, 'few rows do not wait');
-gathers("$insert RETURNING id", 12000, 'RETURNING gathers');
-gathers("WITH i AS ($insert), j AS ($insert) SELECT", 0, 'parts of a statement that do not count its rows do not gather');
-gathers('INSERT INTO t VALUES ' . join(',', map { "($_, 'v$_', $_ % 17)" } (1 .. 1100)), 300, 'VALUES gathers');
-gathers("PREPARE p AS INSERT INTO t SELECT * FROM source LIMIT \$1;\nEXECUTE p(1500)", 1500, 'a prepared statement gathers');
-gathers("INSERT INTO t SELECT * FROM source LIMIT \$1 \\bind 1500 \\g\nSELECT", 1500, 'a statement with parameters gathers');
+collects($insert, 12000, 'INSERT ... SELECT collects after 1000 rows');
+collects("COPY t FROM '$file'", batches("COPY t FROM '$file'")->{entries}, 'COPY collects');
+cmp_ok(batches("COPY t FROM '$file'")->{entries}, '>', 10000, 'COPY collects all but the first rows');
+collects("$insert LIMIT 1000", 0, 'few rows do not wait');
+collects("$insert RETURNING id", 12000, 'RETURNING collects');
+collects("WITH i AS ($insert), j AS ($insert) SELECT", 0, 'parts of a statement that do not count its rows do not collect');
+collects('INSERT INTO t VALUES ' . join(',', map { "($_, 'v$_', $_ % 17)" } (1 .. 1100)), 300, 'VALUES collects');
+collects("PREPARE p AS INSERT INTO t SELECT * FROM source LIMIT \$1;\nEXECUTE p(1500)", 1500, 'a prepared statement collects');
+collects("INSERT INTO t SELECT * FROM source LIMIT \$1 \\bind 1500 \\g\nSELECT", 1500, 'a statement with parameters collects');
 run('CREATE TABLE base (LIKE source); CREATE MATERIALIZED VIEW m AS TABLE base; INSERT INTO base TABLE source;
 	CREATE UNIQUE INDEX ON m (a); CREATE INDEX ON m (b)');
-gathers('REFRESH MATERIALIZED VIEW CONCURRENTLY m', 8000, 'REFRESH MATERIALIZED VIEW CONCURRENTLY gathers what it adds, as nobody else may insert also unique keys');
-gathers('MERGE INTO t USING (SELECT -id AS id, a, b FROM source) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.a, s.b)',
-	12000, 'MERGE gathers what it inserts');
-gathers('UPDATE t SET b = b + 1 WHERE id > 0', 0, 'UPDATE does not gather');
+collects('REFRESH MATERIALIZED VIEW CONCURRENTLY m', 8000, 'REFRESH MATERIALIZED VIEW CONCURRENTLY collects what it adds, as nobody else may insert also unique keys');
+collects('MERGE INTO t USING (SELECT -id AS id, a, b FROM source) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.a, s.b)',
+	12000, 'MERGE collects what it inserts');
+collects('UPDATE t SET b = b + 1 WHERE id > 0', 0, 'UPDATE does not collect');
 
 # parameters
-gathers("SET aio.index_batch_memory = 0;\n$insert", 0, 'no memory, no backlog');
-gathers("SET aio.index_batch_memory = '64MB'; SET aio.await_index_inserts = off;\n$insert", 0, 'off is off');
+collects("SET aio.index_batch_memory = 0;\n$insert", 0, 'no memory, no backlog');
+collects("SET aio.index_batch_memory = '64MB'; SET aio.await_index_inserts = off;\n$insert", 0, 'off is off');
 my $tight = batches("SET aio.index_batch_memory = '100kB';\n$insert");
 cmp_ok($tight->{full}, '>', 4, 'little memory: drained when it is used up');
-is($tight->{entries}, 12000, 'little memory: all gathered nevertheless');
+is($tight->{entries}, 12000, 'little memory: all collected nevertheless');
 
 # kinds of indexes
 run(q{
 	CREATE TABLE k (LIKE source);
 	CREATE UNIQUE INDEX k_a ON k (a);});
-gathers('INSERT INTO k SELECT * FROM source', 0, 'unique keys do not wait');
-gathers('BEGIN; LOCK k IN SHARE MODE; TRUNCATE k; INSERT INTO k SELECT * FROM source; COMMIT', 4000, 'unless nobody else can insert');
+collects('INSERT INTO k SELECT * FROM source', 0, 'unique keys do not wait');
+collects('BEGIN; LOCK k IN SHARE MODE; TRUNCATE k; INSERT INTO k SELECT * FROM source; COMMIT', 4000, 'unless nobody else can insert');
 $node->append_conf('postgresql.conf', 'aio.batch_unique_keys = on');
 $node->reload;
-gathers('TRUNCATE k; INSERT INTO k SELECT * FROM source', 4000, 'or it is asked for');
-gathers(q{CREATE SEQUENCE q; INSERT INTO k SELECT nextval('q'), a || 'n', b FROM source}, 0, 'not if later rows advance a sequence');
-gathers(q{CREATE FUNCTION plain(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN i; END'; INSERT INTO k SELECT plain(id), a || 'u', b FROM source},
+collects('TRUNCATE k; INSERT INTO k SELECT * FROM source', 4000, 'or it is asked for');
+collects(q{CREATE SEQUENCE q; INSERT INTO k SELECT nextval('q'), a || 'n', b FROM source}, 0, 'not if later rows advance a sequence');
+collects(q{CREATE FUNCTION plain(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN i; END'; INSERT INTO k SELECT plain(id), a || 'u', b FROM source},
 	0, 'nor if they call user code');
-gathers('INSERT INTO k SELECT id, a || id, b FROM source RETURNING id', 0, 'nor if they are returned');
-gathers(q{CREATE TABLE k2 (LIKE source, CHECK (plain(id) > 0)); CREATE UNIQUE INDEX ON k2 (a); INSERT INTO k2 SELECT * FROM source},
+collects('INSERT INTO k SELECT id, a || id, b FROM source RETURNING id', 0, 'nor if they are returned');
+collects(q{CREATE TABLE k2 (LIKE source, CHECK (plain(id) > 0)); CREATE UNIQUE INDEX ON k2 (a); INSERT INTO k2 SELECT * FROM source},
 	0, 'nor if a constraint does');
 run(q{
 	DROP TABLE k, k2; CREATE TABLE k (LIKE source);
 	ALTER TABLE k ADD UNIQUE (a) DEFERRABLE INITIALLY DEFERRED, ADD EXCLUDE USING gist (id WITH =);});
-gathers('INSERT INTO k SELECT * FROM source', 0, 'deferrable and exclusion constraints do not wait');
+collects('INSERT INTO k SELECT * FROM source', 0, 'deferrable and exclusion constraints do not wait');
 run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX ON k (a) WHERE b % 2 = 0;});
-gathers('INSERT INTO k SELECT * FROM source', $node->safe_psql('postgres', 'SELECT count(*) FROM source WHERE id > 1000 AND b % 2 = 0'),
-	'a partial index gathers its entries');
+collects('INSERT INTO k SELECT * FROM source', $node->safe_psql('postgres', 'SELECT count(*) FROM source WHERE id > 1000 AND b % 2 = 0'),
+	'a partial index collects its entries');
 run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX ON k (id); CREATE INDEX ON k (a);});
 my $ordered = batches('INSERT INTO k SELECT * FROM source');
@@ -148,7 +149,7 @@ run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX ON k USING gist (id); CREATE INDEX ON k USING brin (id);
 	CREATE INDEX ON k USING gist (int4range(id, id + 1)); CREATE INDEX ON k USING spgist (box(point(id, b), point(id, b)));
 	CREATE INDEX ON k USING gin (string_to_array(a, '0'));});
-gathers('INSERT INTO k SELECT * FROM source', 0, 'BRIN does not gather, nor does GIN with a pending list, nor what has no quick order');
+collects('INSERT INTO k SELECT * FROM source', 0, 'BRIN does not collect, nor does GIN with a pending list, nor what has no quick order');
 run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source, p point);
 	CREATE INDEX k_gist ON k USING gist (p) INCLUDE (id);
@@ -156,9 +157,9 @@ run(q{
 	CREATE INDEX k_quad ON k USING spgist (p);
 	CREATE INDEX k_radix ON k USING spgist (a) INCLUDE (id);});
 my $point = "CASE WHEN id % 10 > 0 THEN point(b % 100, b / 100) END";
-gathers("INSERT INTO k SELECT *, $point FROM source", 16000, 'GiST and SP-GiST gather what can be sorted');
-gathers("INSERT INTO k SELECT id, CASE WHEN id % 1000 = 500 THEN repeat(a, 40) ELSE a END, b, $point FROM source", 16000 - 4, 'but not what is large');
-gathers("SET aio.max_tasks = 1; INSERT INTO k SELECT *, $point FROM source", 16000, 'also without tasks');
+collects("INSERT INTO k SELECT *, $point FROM source", 16000, 'GiST and SP-GiST collect what can be sorted');
+collects("INSERT INTO k SELECT id, CASE WHEN id % 1000 = 500 THEN repeat(a, 40) ELSE a END, b, $point FROM source", 16000 - 4, 'but not what is large');
+collects("SET aio.max_tasks = 1; INSERT INTO k SELECT *, $point FROM source", 16000, 'also without tasks');
 is( run(q{CREATE TEMP TABLE places AS SELECT x, y, count(k.ctid) FROM generate_series(0, 99) x CROSS JOIN generate_series(0, 100) y
 		LEFT JOIN k ON p[0] = x AND p[1] = y GROUP BY 1, 2;
 	SET enable_seqscan = off;
@@ -175,8 +176,8 @@ run(q{
 	CREATE TABLE k (LIKE source, keys text[], more text[]);
 	CREATE INDEX k_gin ON k USING gin (keys, more, string_to_array(a, '0')) WITH (fastupdate = off);});
 my $keys = "ARRAY['one', 'of ' || b % 50, NULL], CASE WHEN id % 3 > 0 THEN ARRAY['b' || b] WHEN id % 2 > 0 THEN '{}'::text[] END";
-gathers("INSERT INTO k SELECT *, $keys FROM source", 4000, 'GIN without one gathers');
-gathers("INSERT INTO k SELECT id, a, b, CASE WHEN id = 1700 THEN ARRAY[repeat('large', 1000)] WHEN id % 500 = 0 THEN ARRAY[(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 60) n)] END FROM source",
+collects("INSERT INTO k SELECT *, $keys FROM source", 4000, 'GIN without one collects');
+collects("INSERT INTO k SELECT id, a, b, CASE WHEN id = 1700 THEN ARRAY[repeat('large', 1000)] WHEN id % 500 = 0 THEN ARRAY[(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 60) n)] END FROM source",
 	4000 - 9, 'but not keys that may be too large');
 run(q{INSERT INTO k SELECT id, a, b, CASE WHEN id = 1700 THEN ARRAY[(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 600) n)] ELSE ARRAY[a] END FROM source});
 like(errors(), qr/index row requires \d+ bytes, maximum size is \d+/, 'of which one that is');
@@ -188,7 +189,7 @@ is( run(q{CREATE TABLE counted AS SELECT key, count(DISTINCT k.ctid) FROM k, unn
 	SELECT count(*), count(*) FILTER (WHERE count <> (SELECT count(*) FROM k WHERE keys @> ARRAY[key])) FROM counted;
 	SELECT count(*) FROM k WHERE string_to_array(a, '0') @> '{}'; DROP TABLE counted;}),
 	"53|0\n15000", 'every key is found, and every row');
-gathers('CREATE TEMP TABLE temporary (LIKE source); CREATE INDEX ON temporary (a); INSERT INTO temporary SELECT * FROM source', 0, 'temporary tables do not gather');
+collects('CREATE TEMP TABLE temporary (LIKE source); CREATE INDEX ON temporary (a); INSERT INTO temporary SELECT * FROM source', 0, 'temporary tables do not collect');
 run(q{DROP TABLE k; CREATE TABLE k (a text, big text); CREATE INDEX ON k (big);
 	ALTER TABLE k ALTER big SET STORAGE plain;});
 run(q{INSERT INTO k SELECT n, CASE WHEN n = 1500 THEN repeat('x', 3000) ELSE 'y' || n END FROM generate_series(1, 3000) n});
@@ -197,9 +198,9 @@ is(run('SELECT count(*) FROM k'), '0', 'and nothing of that statement is left');
 
 # ON CONFLICT
 run(q{DROP TABLE k; CREATE TABLE k (LIKE source); CREATE UNIQUE INDEX k_id ON k (id); CREATE INDEX ON k (a);});
-gathers('INSERT INTO k SELECT * FROM source ON CONFLICT DO NOTHING', 0, 'ON CONFLICT does not gather');
-gathers('INSERT INTO k SELECT -id, a, b FROM source', 8000, 'the same without it does');
-gathers(q{LOAD 'auto_explain'; INSERT INTO k SELECT -10000 - id, a, b FROM source}, 8000, 'so it does where a library runs plans by its own hook');
+collects('INSERT INTO k SELECT * FROM source ON CONFLICT DO NOTHING', 0, 'ON CONFLICT does not collect');
+collects('INSERT INTO k SELECT -id, a, b FROM source', 8000, 'the same without it does');
+collects(q{LOAD 'auto_explain'; INSERT INTO k SELECT -10000 - id, a, b FROM source}, 8000, 'so it does where a library runs plans by its own hook');
 
 # errors of keys that wait: the first row that fails is reported
 sub reports
@@ -224,7 +225,8 @@ reports("COPY k FROM '$file.flawed'", qr/Key \(a\)=\(new\) already exists.*\nCON
 run("COPY (SELECT id, CASE WHEN id IN (1400, 2200) THEN 'new' ELSE a END, CASE WHEN id = 2100 THEN 'x' ELSE b::text END FROM source) TO '$file.flawed'");
 reports("COPY k FROM '$file.flawed'", qr/invalid input syntax for type integer: "x".*COPY k, line 2100, column b/s, 'COPY: after an earlier one');
 
-# a row that fails on its way into the heap, and one on its way into an index that gathers
+# a row that fails on its way into the heap, and one on its way into an index
+# that collects
 run(q{CREATE TABLE w (id int UNIQUE, a text); ALTER TABLE w ALTER a SET STORAGE PLAIN;
 	INSERT INTO w SELECT CASE n WHEN 1500 THEN 1 ELSE n END, repeat('x', CASE n WHEN 1600 THEN 9000 ELSE 1 END) FROM generate_series(1, 3000) n});
 like(errors(), qr/Key \(id\)=\(1\) already exists/, 'before the error of a later row that is too large');
@@ -297,19 +299,19 @@ run('DROP TABLE newer');
 run(q{CREATE EXTENSION test_aio_core;
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX k_a ON k (a);});
 my $some = batches(q{SELECT execute_some('INSERT INTO k SELECT * FROM source RETURNING id', 3000)});
-is($some->{entries}, 2000, 'a statement that is stopped before its end has gathered');
+is($some->{entries}, 2000, 'a statement that is stopped before its end has collected');
 is($some->{batches}, 1, 'and is drained');
 
 # EXPLAIN
 run('DROP TABLE IF EXISTS k; CREATE TABLE k (LIKE source); CREATE INDEX k_a ON k (a); CREATE INDEX k_id ON k (id); CREATE INDEX "K" ON k (b)');
 my $explain = 'COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) INSERT INTO k SELECT * FROM source';
 my $plan = run("EXPLAIN (ANALYZE, AIO, $explain");
-like($plan, qr/^ *Index k_a: entries=4000 batches=1 leaves=[1-9]\d* suspended=\d+ max in flight=\d+$/m, 'EXPLAIN tells of gathered entries');
+like($plan, qr/^ *Index k_a: entries=4000 batches=1 leaves=[1-9]\d* suspended=\d+ max in flight=\d+$/m, 'EXPLAIN tells of collected entries');
 like($plan, qr/^ *Index "K": entries=4000 /m, 'of each index');
-like($plan, qr/^ *Index k_id: entries=512 /m, 'also of one that gathers no more');
+like($plan, qr/^ *Index k_id: entries=512 /m, 'also of one that collects no more');
 unlike(run("EXPLAIN (ANALYZE, $explain"), qr/Index k/, 'only if asked to');
 unlike(run("EXPLAIN (ANALYZE, AIO off, $explain"), qr/Index k/, 'not if asked not to');
-is(run("EXPLAIN (ANALYZE, AIO, FORMAT json, $explain") =~ s/.*"Gathered Indexes": \[\s*\{\s*"Index Name": "k_a",\s*"Entries": 4000,\s*"Batches": 1,\s*"Leaf Visits": \d+,\s*"Tasks Suspended": \d+,\s*"Max Reads In Flight": \d+\s*\}.*/found/sr,
+is(run("EXPLAIN (ANALYZE, AIO, FORMAT json, $explain") =~ s/.*"Collected Indexes": \[\s*\{\s*"Index Name": "k_a",\s*"Entries": 4000,\s*"Batches": 1,\s*"Leaf Visits": \d+,\s*"Tasks Suspended": \d+,\s*"Max Reads In Flight": \d+\s*\}.*/found/sr,
 	'found', 'also in JSON');
 run("EXPLAIN (AIO) SELECT 1");
 like(errors(), qr/EXPLAIN option AIO requires ANALYZE/, 'not without ANALYZE');
@@ -340,10 +342,10 @@ run(q{CREATE TABLE seen (id int, a text, n int);
 my $looking = batches("INSERT INTO seen SELECT id, 'x', count_seen() FROM source WHERE id <= 2000");
 is($looking->{looked}, 3, 'a volatile function that looks has it drained, and soon there is nothing to drain');
 $looking = batches("TRUNCATE seen; INSERT INTO seen SELECT id, 'x', CASE WHEN id % 1000 = 500 THEN count_seen() ELSE id - 1 END FROM source");
-is($looking->{looked}, 4, 'one that looks seldom is worth gathering for');
+is($looking->{looked}, 4, 'one that looks seldom is worth collecting for');
 is(run('SELECT count(*), count(*) FILTER (WHERE n <> id - 1) FROM seen'), '5000|0', 'and it finds what it should');
-gathers('INSERT INTO t SELECT id, a, stably_found(a) FROM source LIMIT 2000', 3000, 'a stable function sees none of it and may look');
-gathers('INSERT INTO t SELECT id, a, random() * 100 FROM source LIMIT 2000', 3000, 'nor does one that cannot look');
+collects('INSERT INTO t SELECT id, a, stably_found(a) FROM source LIMIT 2000', 3000, 'a stable function sees none of it and may look');
+collects('INSERT INTO t SELECT id, a, random() * 100 FROM source LIMIT 2000', 3000, 'nor does one that cannot look');
 run(q{CREATE FUNCTION seen_before() RETURNS trigger LANGUAGE plpgsql AS
 	$$BEGIN NEW.n := CASE WHEN NEW.id % 1000 = 500 THEN count_seen() ELSE NEW.id - 1 END; RETURN NEW; END$$;
 	CREATE FUNCTION t_after() RETURNS trigger LANGUAGE plpgsql AS
@@ -356,7 +358,7 @@ is(run('SELECT count(*), count(*) FILTER (WHERE n <> id - 1) FROM seen'), '5000|
 run("TRUNCATE seen; COPY seen FROM PROGRAM 'seq -f \"%.0f\tx\t0\" 1 5000'");
 is(run('SELECT count(*), count(*) FILTER (WHERE n <> id - 1) FROM seen'), '5000|0', 'also in COPY');
 run('CREATE TRIGGER after AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION t_after();');
-gathers('INSERT INTO t SELECT * FROM source WHERE id <= 1500', 1500, 'AFTER ROW triggers look when all is in');
+collects('INSERT INTO t SELECT * FROM source WHERE id <= 1500', 1500, 'AFTER ROW triggers look when all is in');
 is(errors(), '', 'and find it');
 run('DROP TRIGGER after ON t');
 
@@ -375,11 +377,11 @@ SKIP:
 	like(errors(), qr/index entries of rows inserted earlier by this statement are missing/,
 		'a failed drain is not forgiven');
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), $rows, 'no row of that statement is left');
-	gathers('INSERT INTO t SELECT * FROM source LIMIT 2000', 3000, 'the next statement gathers again');
+	collects('INSERT INTO t SELECT * FROM source LIMIT 2000', 3000, 'the next statement collects again');
 }
 
 # a statement that fails leaves nothing behind
-gathers(q{BEGIN; SAVEPOINT s; INSERT INTO t SELECT id, a, 1 / (4000 - id) FROM source; ROLLBACK TO s;
+collects(q{BEGIN; SAVEPOINT s; INSERT INTO t SELECT id, a, 1 / (4000 - id) FROM source; ROLLBACK TO s;
 	SELECT aio_session_stats_reset(); INSERT INTO t SELECT * FROM source LIMIT 2000; COMMIT},
 	3000, 'a statement after one that has been rolled back');
 like(errors(), qr/division by zero/, 'which has failed');
@@ -389,7 +391,7 @@ run(q{
 	CREATE TABLE p (LIKE source) PARTITION BY HASH (id);
 	SELECT format('CREATE TABLE p%s PARTITION OF p FOR VALUES WITH (MODULUS 20, REMAINDER %s)', n, n) FROM generate_series(0, 19) n \gexec
 	CREATE INDEX ON p (a); CREATE INDEX ON p (b);});
-gathers('INSERT INTO p SELECT * FROM source', 8000, 'partitions gather');
+collects('INSERT INTO p SELECT * FROM source', 8000, 'partitions collect');
 my $parts = batches("SET aio.index_batch_memory = '150kB'; INSERT INTO p SELECT * FROM source");
 cmp_ok($parts->{full}, '>', 2, 'and are drained together');
 run("COPY p FROM '$file'") foreach 1 .. 5;

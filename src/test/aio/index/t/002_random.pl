@@ -2,7 +2,7 @@
 
 # Random tables with random indexes, and random statements, some of whose rows
 # fail: row for row and error for error what it is when nothing is awaited or
-# gathered.  A seed makes a run repeatable:
+# collected.  A seed makes a run repeatable:
 #
 #   AIO_RANDOM_SEED=17 AIO_RANDOM_TABLES=1 meson test ... 002_random
 
@@ -45,8 +45,8 @@ $node->safe_psql(
 	END$$;
 });
 
-# only servers with assertions gather few rows
-my $can_gather = $node->safe_psql('postgres',
+# only servers with assertions collect few rows
+my $can_collect = $node->safe_psql('postgres',
 	q{SELECT count(*) FROM pg_settings WHERE name = 'aio.debug_rows_before_batch'});
 
 # One of these.
@@ -144,7 +144,7 @@ for my $number (0 .. $tables - 1)
 		my $count = any(10, 500, 1500, 4000);
 		my $query = rows($first, $count, any(50, 1_000_000_000, 1_000_000_000), any(0, 0, 0, 1, 2));
 		my $settings = 'SET aio.batch_unique_keys = ' . any('on', 'on', 'off') . '; SET aio.index_batch_memory = ' . any("'1kB'", "'20kB'", "'200kB'", "'64MB'") . ';'
-		  . ($can_gather ? ' SET aio.debug_rows_before_batch = ' . any(0, 0, 3, 100) . '; SET aio.debug_suspend = ' . any('on', 'off') . ';' : '');
+		  . ($can_collect ? ' SET aio.debug_rows_before_batch = ' . any(0, 0, 3, 100) . '; SET aio.debug_suspend = ' . any('on', 'off') . ';' : '');
 		my $script = any(
 			"INSERT INTO TABLE $query",
 			"INSERT INTO TABLE $query RETURNING id, s",

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the pgawait authors
 
-# A subscription's worker gathers index entries of the rows that it applies:
+# A subscription's worker collects index entries of the rows that it applies:
 # when they wait, who finds them, and what is left of a transaction that fails.
 
 use strict;

@@ -67,7 +67,8 @@ foreach my $method (sort keys %methods)
 		my $before;
 		my $load;
 
-		# loads gather index entries; those of the initial ones, too few, do not
+		# loads collect index entries; those of the initial ones, too few, do
+		# not
 		if (can_shuffle($node))
 		{
 			$node->append_conf('postgresql.conf', 'aio.debug_rows_before_batch = 0');

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the pgawait authors
 
-# The scripts of ../../sql and ../../isolation have the same results where completions
-# are noticed late and in random order.  A seed makes it repeatable, as far as
-# the disk is:
+# The scripts of ../../sql and ../../isolation have the same results where
+# completions are noticed late and in random order.  A seed makes it
+# repeatable, as far as the disk is:
 #
 #   AIO_DELAY_SEED=17 meson test ... 004_delayed
 

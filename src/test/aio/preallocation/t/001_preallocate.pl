@@ -90,8 +90,8 @@ foreach my $method (sort keys %methods)
 		my $session = $node->background_psql('postgres');
 		$session->query_safe('INSERT INTO single ' . rows(2500)) foreach (1 .. 8);
 		my $path = path('single');
-		my ($hits, $waits, $requests) = split /\|/, $session->query_safe('SELECT * FROM aio_session_space()');
-		cmp_ok($hits, '>', 10, "$method: files grow within the reserve");
+		my ($hits, $waits, $requests) = split /\|/, $session->query_safe('SELECT * FROM aio_session_preallocation()');
+		cmp_ok($hits, '>', 10, "$method: files grow into preallocated space");
 		cmp_ok($requests, '>', 0, "$method: which has been asked for");
 		slack_goes($path, "$method: what a session has not used is given back when it does nothing");
 		$session->query_safe('BEGIN');
@@ -102,7 +102,7 @@ foreach my $method (sort keys %methods)
 			my $over = slack($path) - (-s $path) / 4;
 			$excess = $over if $over > $excess;
 		}
-		cmp_ok($excess, '<=', $OVERHEAD, "$method: a reserve is at most a quarter of the file");
+		cmp_ok($excess, '<=', $OVERHEAD, "$method: at most a quarter of the file is preallocated");
 		$session->query_safe('COMMIT');
 		$session->quit;
 		slack_goes($path, "$method: and when it ends");
@@ -112,7 +112,7 @@ foreach my $method (sort keys %methods)
 		$session = $node->background_psql('postgres');
 		$session->query_safe(sprintf($create, 'small'));
 		$session->query_safe('INSERT INTO small ' . rows(3000));
-		is($session->query_safe('SELECT requests FROM aio_session_space()'), 0, "$method: a small table has no reserve");
+		is($session->query_safe('SELECT requests FROM aio_session_preallocation()'), 0, "$method: nothing is preallocated for a small table");
 		$session->quit;
 
 		# many sessions: no block is used twice, and few are left unused
@@ -140,7 +140,7 @@ foreach my $method (sort keys %methods)
 		is($session->query_safe("SELECT pg_relation_size('failing') / 8192"), $blocks, "$method: its blocks are used again");
 		check('failing', 28000, "$method, after an error");
 
-		# truncation while there is a reserve
+		# truncation while space is preallocated
 		my $other = $node->background_psql('postgres');
 		$session->query_safe('BEGIN; ' . sprintf($create, 'cut') . '; INSERT INTO cut ' . rows(20000) . '; TRUNCATE cut; INSERT INTO cut ' . rows(1000) . '; COMMIT');
 		check('cut', 1000, "$method, truncated in its transaction");
@@ -212,8 +212,8 @@ foreach my $method (sort keys %methods)
 	}
 }
 
-# Space that has been asked for when the reserve was lost comes later: whoever
-# has asked for it waits for it before giving back what is left.
+# Space that was requested before the preallocation was lost comes later:
+# whoever has asked for it waits for it before giving back what is left.
 SKIP:
 {
 	skip 'server is built without injection points', 1 if ($ENV{enable_injection_points} // '') ne 'yes';

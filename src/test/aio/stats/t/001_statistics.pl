@@ -99,7 +99,7 @@ foreach my $method (@usable)
 		$method eq 'sync' || !direct_io_works() ? 't|f' : 't|t', "$method: writes are some of those of pg_stat_io");
 	is($session->query_safe(q{
 		SELECT count(*) FILTER (WHERE wal <> io) FROM (
-			SELECT sum(writes) AS io, (SELECT coalesce(sum(started), 0) FROM pg_stat_aio a WHERE kind = 'wal' AND a.backend_type = i.backend_type) AS wal
+			SELECT sum(writes) AS io, (SELECT coalesce(sum(started), 0) FROM pg_stat_aio a WHERE kind = 'wal_write' AND a.backend_type = i.backend_type) AS wal
 			FROM pg_stat_io i WHERE object = 'wal' AND context = 'normal' AND backend_type = 'client backend' GROUP BY backend_type)}),
 		0, "$method: and writes of WAL") if $method ne 'sync';
 	is($session->query_safe(q{SELECT sum(started - completed_inline) = 0 FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind IN ('read', 'write')}),
@@ -108,7 +108,7 @@ foreach my $method (@usable)
 		SELECT string_agg(kind, ' ') FROM (
 			SELECT kind, sum(completed) AS n, (SELECT sum(started) FROM pg_stat_aio_depth d WHERE d.kind = l.kind) AS m,
 				   (SELECT sum(started) FROM pg_stat_aio a WHERE a.kind = l.kind) AS s
-			FROM pg_stat_aio_latency l WHERE kind IN ('read', 'write', 'extend') GROUP BY kind)
+			FROM pg_stat_aio_latency l WHERE kind IN ('read', 'write', 'preallocation') GROUP BY kind)
 		WHERE m <> s OR n NOT BETWEEN s - 100 AND s + 500}), '', "$method: histograms are about the same I/Os");
 	is($session->query_safe(q{
 		SELECT bool_and(suspended > 0 AND waited > 0 AND wait_time > 0 AND max_in_flight > 1 AND avg_in_flight BETWEEN 1 AND max_in_flight
@@ -125,7 +125,7 @@ foreach my $method (@usable)
 			"$insert; SELECT count(*) FROM t; SELECT pg_stat_force_next_flush()");
 		my $started = $session->query_safe(q{
 			SELECT sum(started - CASE WHEN current_setting('aio.effective_io_method') = 'io_uring' THEN completed_inline ELSE 0 END)
-			FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind IN ('read', 'write', 'extend', 'wal')});
+			FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind IN ('read', 'write', 'preallocation', 'wal_write')});
 		my $seen = $method eq 'sync' ? $calls : $sum;
 		# it may have read a page of a catalog before or after
 		ok($started > 1000 && abs($started - $seen) <= 10, "$method: the kernel has seen as many") or diag("started $started, seen $seen");

@@ -39,7 +39,7 @@ foreach my $method ('sync', @usable)
 {
 	my $node = PostgreSQL::Test::Cluster->new("same_$method");
 	$node->init_from_backup($origin, 'same');
-	$node->append_conf('postgresql.conf', "io_method = $method\naio.extend_ahead = 0\naio.write_behind = 0");
+	$node->append_conf('postgresql.conf', "io_method = $method\naio.preallocation_size = 0\naio.write_behind = 0");
 	$node->start;
 	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
 	my $start = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
@@ -187,7 +187,7 @@ SKIP:
 		  foreach 1 .. 3;
 		cmp_ok($session->query_safe('SELECT flushes_awaited FROM aio_session_wal()'), '>', 0, "$method: flushes have been awaited");
 		$session->query_safe('SELECT pg_stat_force_next_flush()');
-		cmp_ok($session->query_safe(q{SELECT sum(suspended) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'flush'}), '>', 0, "$method: by tasks that were suspended");
+		cmp_ok($session->query_safe(q{SELECT sum(suspended) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'wal_flush'}), '>', 0, "$method: by tasks that were suspended");
 		ok($node->poll_query_until('postgres', q{SELECT fsyncs > 3 FROM pg_stat_io WHERE object = 'wal' AND context = 'normal' AND backend_type = 'walwriter'}),
 			"$method: the WAL writer was asked to flush");
 		$session->quit;

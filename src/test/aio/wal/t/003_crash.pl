@@ -31,7 +31,7 @@ $node->append_conf(
 	checkpoint_timeout = 1h
 	wal_writer_delay = 10s
 	wal_writer_flush_after = 1GB
-	aio.extend_ahead = 0
+	aio.preallocation_size = 0
 	aio.write_behind = 0
 	shared_buffers = 128MB
 	wal_buffers = 4MB

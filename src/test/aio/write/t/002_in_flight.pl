@@ -29,7 +29,7 @@ $node->append_conf(
 	shared_buffers = 1MB
 	io_max_concurrency = 32
 	bgwriter_lru_maxpages = 0
-	aio.extend_ahead = 0
+	aio.preallocation_size = 0
 	autovacuum = off
 	checkpoint_timeout = 1h
 });

@@ -51,7 +51,7 @@ pg_noreturn extern void SimReport(int level);
 extern int	errcode_for_file_access(void);
 extern int	errmsg(const char *format,...);
 
-/* Where an error goes: the innermost handler of the running flow. */
+/* Where an error goes: the innermost handler of the running fiber. */
 typedef struct SimHandler
 {
 	sigjmp_buf	buffer;
