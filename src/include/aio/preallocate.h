@@ -26,6 +26,11 @@ extern const PgAioHandleCallbacks aio_preallocate_cb;
 extern PGDLLIMPORT bool aio_preallocation_used;
 
 /* preallocate.c, called by seams */
+extern int	AioPerformFallocate(PgAioHandle *ioh);
+extern void AioForgetPreallocation(const RelFileLocator *locator,
+								   ForkNumber forknum);
+
+/* preallocate_extend.c, likewise */
 extern void AioLockForExtension(Relation rel, ForkNumber forknum,
 								uint32 nblocks);
 extern void AioBeforeExtensionUnlock(void);
@@ -35,11 +40,10 @@ extern int	AioFallocate(SMgrRelation reln, ForkNumber forknum,
 extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 						BlockNumber block, File file, off_t offset,
 						off_t amount, uint32 wait_event_info);
-extern void AioForgetPreallocation(const RelFileLocator *locator,
-								   ForkNumber forknum);
 extern void AioEndPreallocation(void);
+
+/* preallocate_trim.c, likewise */
 extern void AioTableVacuumed(Relation rel);
-extern int	AioPerformFallocate(PgAioHandle *ioh);
 
 /* method_io_uring_internals.c, called by a seam */
 struct io_uring_sqe;
@@ -56,7 +60,7 @@ AioFallocateBytes(const PgAioHandle *ioh)
 	return pgaio_ctl->iovecs[ioh->iovec_off].iov_len;
 }
 
-/* preallocate.c */
+/* preallocate_extend.c */
 extern void AioPreallocationInitialize(void);
 extern void AioJoinPreallocation(Relation rel);
 

@@ -1,0 +1,416 @@
+/*-------------------------------------------------------------------------
+ *
+ * preallocate_extend.c
+ *	  Extend files into preallocated space.
+ *
+ * A session remembers which forks it has extended.  When a transaction has
+ * extended one by many blocks, the session attaches to its preallocation,
+ * requests more space before it takes the relation extension lock, and moves
+ * the end of the file under the lock.  It detaches when it has been without a
+ * transaction for a second, so that a load in many transactions keeps one
+ * preallocation, or when it ends; the last session gives back what is left.
+ *
+ * Upholds INVARIANT-47 and 48.
+ *
+ * Tests: src/test/aio/preallocation/t/001_preallocate.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "aio/stats.h"
+#include "catalog/catalog.h"
+#include "miscadmin.h"
+#include "preallocate_internal.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/memutils.h"
+#include "utils/timeout.h"
+#include "utils/wait_event.h"
+
+/* forks that one session remembers to have extended */
+#define NREMEMBERED		16
+
+/* a transaction extends a fork by so many blocks before any are preallocated */
+#define BLOCKS_BEFORE_PREALLOCATION	64
+
+/* after so many milliseconds without a transaction, a session detaches */
+#define IDLE_TIMEOUT	1000
+
+/* a fork that this session has extended */
+typedef struct Extended
+{
+	RelFileLocator locator;
+	ForkNumber	forknum;
+	LOCKTAG		tag;			/* of its extension lock */
+	uint64		nblocks;		/* in this transaction */
+	AioPreallocationSlot *slot; /* NULL if we do not preallocate for it */
+	PgAioWaitRef wref;			/* of what we have requested last, or invalid */
+} Extended;
+
+static Extended remembered[NREMEMBERED];
+static int	nremembered = 0;
+
+/* the one whose extension lock is held, or NULL */
+static Extended *extending = NULL;
+
+/* this session uses preallocated space */
+bool		aio_preallocation_used = false;
+
+/* and may have been idle for a while */
+static volatile sig_atomic_t aio_leave_pending = false;
+static TimeoutId idle_timeout = MAX_TIMEOUTS;
+
+static void leave_at_exit(int code, Datum arg);
+static void at_xact_event(XactEvent event, void *arg);
+static void at_timeout(void);
+
+/* While libraries are preloaded: ask for what is shared. */
+void
+AioPreallocationInitialize(void)
+{
+	AioSharePreallocations();
+	RegisterXactCallback(at_xact_event, NULL);
+}
+
+/* ------------------------------------------------------------------------
+ * What a session uses, and for how long
+ * ------------------------------------------------------------------------
+ */
+
+/* Attach to the slot of a fork.  one->slot stays NULL if no slot is free. */
+static void
+attach(Extended *one)
+{
+	Assert(one->slot == NULL);
+	if (idle_timeout == MAX_TIMEOUTS)
+	{
+		before_shmem_exit(leave_at_exit, (Datum) 0);
+		idle_timeout = RegisterTimeout(USER_TIMEOUT, at_timeout);
+	}
+	one->slot = AioAttachPreallocation(&one->locator, one->forknum);
+	aio_preallocation_used |= one->slot != NULL;
+}
+
+/*
+ * Detach this session from its slots.  Those of which it was the last user,
+ * and that may have unused space, are at the beginning of remembered[] then,
+ * and their number is returned.
+ */
+static int
+detach_all(void)
+{
+	int			nleft = 0;
+
+	/* an interrupt in between would leave slots with users that are gone */
+	HOLD_INTERRUPTS();
+	for (int i = 0; i < nremembered; i++)
+	{
+		Extended	one = remembered[i];
+
+		if (one.slot == NULL)
+			continue;
+		remembered[i].slot = NULL;
+		if (AioDetachPreallocation(one.slot, &one.wref))
+			remembered[nleft++] = one;
+	}
+	RESUME_INTERRUPTS();
+	nremembered = 0;
+	aio_preallocation_used = false;
+	extending = NULL;
+	return nleft;
+}
+
+/* Give back what detach_all() has found, in a transaction of its own. */
+static void
+give_back(int nleft)
+{
+	Assert(!IsTransactionOrTransactionBlock());
+	StartTransactionCommand();
+	for (int i = 0; i < nleft; i++)
+		AioGiveBack(&remembered[i].locator, remembered[i].forknum);
+	CommitTransactionCommand();
+}
+
+/* Only a session that ends in order gives back; VACUUM does, too. */
+static void
+leave_at_exit(int code, Datum arg)
+{
+	int			nleft = detach_all();
+
+	if (code == 0 && AmRegularBackendProcess() && nleft > 0)
+	{
+		AbortOutOfAnyTransaction();
+		give_back(nleft);
+	}
+}
+
+/* The transaction has ended: see in a second whether there is another one. */
+static void
+at_xact_event(XactEvent event, void *arg)
+{
+	if (nremembered == 0)
+		return;
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+		default:
+			return;
+	}
+	for (int i = 0; i < nremembered; i++)
+		remembered[i].nblocks = 0;
+	extending = NULL;
+	if (aio_preallocation_used)
+	{
+		Assert(idle_timeout != MAX_TIMEOUTS);
+		aio_leave_pending = false;
+		enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
+	}
+	else
+		nremembered = 0;
+}
+
+/* in a signal handler */
+static void
+at_timeout(void)
+{
+	aio_leave_pending = true;
+	SetLatch(MyLatch);
+}
+
+/*
+ * ProcessClientReadInterrupt(): this session uses preallocated space, and
+ * waits for a command.  Detach if it has waited for a while.
+ */
+void
+AioEndPreallocation(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	int			nleft;
+
+	Assert(idle_timeout != MAX_TIMEOUTS);
+	if (!aio_leave_pending || IsTransactionOrTransactionBlock())
+	{
+		/* nobody tells when a failed transaction block ends */
+		if (!get_timeout_active(idle_timeout))
+			enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
+		aio_leave_pending = false;
+		return;
+	}
+	aio_leave_pending = false;
+	nleft = detach_all();
+	if (nleft == 0)
+		return;
+
+	/* the client has not asked for anything that could fail */
+	PG_TRY();
+	{
+		give_back(nleft);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		ereport(LOG,
+				errmsg("could not give back unused space: %s", error->message));
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+}
+
+/* May space be preallocated for this session's extensions of a relation? */
+static bool
+may_preallocate(Relation rel)
+{
+	/* other processes would not detach from the slot */
+	if (!AmRegularBackendProcess() && !IsParallelWorker())
+		return false;
+	return aio_preallocation_size > 0 && io_method != IOMETHOD_SYNC &&
+		file_extend_method == FILE_EXTEND_METHOD_POSIX_FALLOCATE &&
+		AioCanHavePreallocation(rel) && !IsCatalogRelation(rel) &&
+		IsTransactionState();
+}
+
+/* What we know of a fork, after some blocks more. */
+static Extended *
+remember(Relation rel, ForkNumber forknum, uint32 nblocks)
+{
+	static int	next = 0;
+	Extended   *one;
+
+	for (int i = 0; i < nremembered; i++)
+	{
+		one = &remembered[i];
+		if (RelFileLocatorEquals(one->locator, rel->rd_locator) &&
+			one->forknum == forknum)
+		{
+			one->nblocks += nblocks;
+			return one;
+		}
+	}
+	if (nremembered < NREMEMBERED)
+		one = &remembered[nremembered++];
+	else
+	{
+		/* forget one that has no slot */
+		for (int i = 0; remembered[next].slot != NULL; i++)
+		{
+			if (i == NREMEMBERED)
+				return NULL;
+			next = (next + 1) % NREMEMBERED;
+		}
+		one = &remembered[next];
+		next = (next + 1) % NREMEMBERED;
+	}
+	one->locator = rel->rd_locator;
+	one->forknum = forknum;
+	SET_LOCKTAG_RELATION_EXTEND(one->tag, rel->rd_lockInfo.lockRelId.dbId,
+								rel->rd_lockInfo.lockRelId.relId);
+	one->nblocks = nblocks;
+	one->slot = NULL;
+	pgaio_wref_clear(&one->wref);
+	return one;
+}
+
+/* ------------------------------------------------------------------------
+ * Extending
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Attach this session to the preallocation of a table, if it is to have one,
+ * before it has extended it: its workers will extend it, and it is to be the
+ * last to detach.
+ */
+void
+AioJoinPreallocation(Relation rel)
+{
+	Extended   *one;
+
+	if (!may_preallocate(rel))
+		return;
+	one = remember(rel, MAIN_FORKNUM, 0);
+	if (one != NULL && one->slot == NULL &&
+		!AioCannotPreallocateIn(one->locator.spcOid))
+		attach(one);
+}
+
+/*
+ * A fork is about to be extended: take the relation extension lock, and see to
+ * it before that there is space.
+ */
+void
+AioLockForExtension(Relation rel, ForkNumber forknum, uint32 nblocks)
+{
+	Extended   *one = NULL;
+
+	if (may_preallocate(rel))
+		one = remember(rel, forknum, nblocks);
+	if (one != NULL)
+	{
+		Assert(!LockHeldByMe(&one->tag, ExclusiveLock, false));
+		if (one->slot == NULL && one->nblocks >= BLOCKS_BEFORE_PREALLOCATION &&
+			!AioCannotPreallocateIn(one->locator.spcOid))
+			attach(one);
+		if (one->slot != NULL)
+		{
+			AioRequestPreallocation(one->slot, RelationGetSmgr(rel), forknum,
+									&one->wref);
+			AioWaitForSpace(one->slot, nblocks);
+		}
+	}
+	LockRelationForExtension(rel, ExclusiveLock);
+	extending = one;
+}
+
+/* The fork has been extended, or not: that lock is about to be released. */
+void
+AioBeforeExtensionUnlock(void)
+{
+	extending = NULL;
+}
+
+/* The fork that is being extended, if it is this one and has a slot. */
+static Extended *
+find_extending(SMgrRelation reln, ForkNumber forknum)
+{
+	Extended   *one = extending;
+
+	/* an error may have taken the lock from us */
+	if (one == NULL || one->slot == NULL || one->forknum != forknum ||
+		!RelFileLocatorEquals(one->locator, reln->smgr_rlocator.locator) ||
+		!LockHeldByMe(&one->tag, ExclusiveLock, false))
+		return NULL;
+	return one;
+}
+
+/*
+ * A file is about to grow, from the end that it is said to have: if there is
+ * preallocated space, move its end and return true.
+ */
+static bool
+move_end(Extended *one, BlockNumber limit, File file, off_t offset,
+		 off_t amount)
+{
+	if (one == NULL)
+		return false;
+
+	/* both are where the file is to end */
+	Assert((offset + amount) % BLCKSZ == 0);
+	Assert((limit - (offset + amount) / BLCKSZ) % RELSEG_SIZE == 0);
+
+	/* nothing is ever cut off, whatever the kernel has said of the length */
+	if (!AioHasSpace(one->slot, limit) || FileSize(file) != offset ||
+		FileTruncate(file, offset + amount, WAIT_EVENT_DATA_FILE_EXTEND) != 0)
+		return false;
+	aio_session_stats_data.preallocation_hits++;
+	return true;
+}
+
+/* mdzeroextend(): FileFallocate(), of the blocks from this one on */
+int
+AioFallocate(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
+			 File file, off_t offset, off_t amount, uint32 wait_event_info)
+{
+	Extended   *one = find_extending(reln, forknum);
+	uint32		nblocks = amount / BLCKSZ;
+	int			status = 0;
+
+	if (!move_end(one, block + nblocks, file, offset, amount))
+		status = FileFallocate(file, offset, amount, wait_event_info);
+	if (status == 0 && one != NULL)
+		AioSetEnd(one->slot, block + nblocks, nblocks);
+	return status;
+}
+
+/* mdzeroextend(): FileZero(), likewise */
+int
+AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
+			File file, off_t offset, off_t amount, uint32 wait_event_info)
+{
+	Extended   *one = find_extending(reln, forknum);
+	uint32		nblocks = amount / BLCKSZ;
+	int			status = 0;
+
+	if (!move_end(one, block + nblocks, file, offset, amount))
+		status = FileZero(file, offset, amount, wait_event_info);
+	if (status >= 0 && one != NULL)
+		AioSetEnd(one->slot, block + nblocks, nblocks);
+	return status;
+}

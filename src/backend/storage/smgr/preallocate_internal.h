@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * preallocate_internal.h
+ *	  What preallocation shares among its files.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_PREALLOCATE_INTERNAL_H
+#define AIO_PREALLOCATE_INTERNAL_H
+
+#include "aio/preallocate.h"
+
+/* fewer blocks than this are not preallocated */
+#define MIN_PREALLOCATION	128
+
+/* the preallocation of a fork, in shared memory */
+typedef struct AioPreallocationSlot AioPreallocationSlot;
+
+/* preallocate.c */
+extern void AioSharePreallocations(void);
+extern bool AioCanHavePreallocation(Relation rel);
+extern bool AioCannotPreallocateIn(Oid tablespace);
+extern bool AioHasPreallocation(const RelFileLocator *locator,
+								ForkNumber forknum);
+extern AioPreallocationSlot *AioAttachPreallocation(const RelFileLocator *locator,
+													ForkNumber forknum);
+extern bool AioDetachPreallocation(AioPreallocationSlot *slot,
+								   PgAioWaitRef *requested);
+extern void AioRequestPreallocation(AioPreallocationSlot *slot,
+									SMgrRelation reln, ForkNumber forknum,
+									PgAioWaitRef *started);
+extern void AioWaitForSpace(AioPreallocationSlot *slot, uint32 nblocks);
+extern bool AioHasSpace(AioPreallocationSlot *slot, BlockNumber limit);
+extern void AioSetEnd(AioPreallocationSlot *slot, BlockNumber limit,
+					  uint32 nblocks);
+
+/* preallocate_trim.c */
+extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum);
+
+#endif							/* AIO_PREALLOCATE_INTERNAL_H */

@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * preallocate_trim.c
+ *	  Give back space past the end of files that is not needed.
+ *
+ * Whoever is the last to use a preallocation gives back what is left of it.
+ * What a crash leaves behind does no harm, and is freed after the next load,
+ * or by VACUUM, which asks the file system whether there is much.
+ *
+ * Upholds INVARIANT-47.
+ *
+ * Tests: src/test/aio/preallocation/t/001_preallocate.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/genam.h"
+#include "access/relation.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "preallocate_internal.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "storage/md.h"
+#include "utils/relcache.h"
+#include "utils/relfilenumbermap.h"
+#include "utils/wait_event.h"
+
+/*
+ * Give back what is allocated past the end of a fork.  The caller has locked
+ * the relation such that it is not truncated; its extension lock, under which
+ * the end stays where it is, is taken here.
+ *
+ * Setting a file's length to what it is frees what lies beyond, on all file
+ * systems that know of such space.
+ */
+static void
+trim(Relation rel, ForkNumber forknum)
+{
+	SMgrRelation reln = RelationGetSmgr(rel);
+	BlockNumber nblocks;
+	uint32		offset;
+	int			status;
+
+	Assert(!RelationUsesLocalBuffers(rel));
+	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
+	LockRelationForExtension(rel, ExclusiveLock);
+	AioForgetPreallocation(&rel->rd_locator, forknum);
+	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
+	nblocks = smgrnblocks(reln, forknum);
+	if (nblocks % RELSEG_SIZE != 0)
+	{
+		HOLD_INTERRUPTS();
+		pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_TRUNCATE);
+		status = ftruncate(mdfd(reln, forknum, nblocks - 1, &offset),
+						   (off_t) (nblocks % RELSEG_SIZE) * BLCKSZ);
+		pgstat_report_wait_end();
+		RESUME_INTERRUPTS();
+		if (status != 0)
+			ereport(LOG,
+					errcode_for_file_access(),
+					errmsg("could not give back unused space of file \"%s\": %m",
+						   relpath(reln->smgr_rlocator, forknum).str));
+	}
+	UnlockRelationForExtension(rel, ExclusiveLock);
+}
+
+/*
+ * Give back what is allocated past the end of a fork, in a transaction that
+ * has done nothing else.  By now its relation may have another file, or be
+ * gone, or locked.
+ */
+void
+AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
+{
+	Oid			relid = RelidByRelfilenumber(locator->spcOid,
+											 locator->relNumber);
+	Relation	rel;
+
+	if (!OidIsValid(relid) ||
+		!ConditionalLockRelationOid(relid, AccessShareLock))
+		return;
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+		return;
+	if (RelFileLocatorEquals(rel->rd_locator, *locator))
+		trim(rel, forknum);
+	relation_close(rel, NoLock);
+}
+
+/* Give back what is allocated past the end of a relation, if it is much. */
+static void
+trim_unused(Relation rel)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	struct stat file;
+	uint32		offset;
+	int			status;
+
+	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
+	if (!AioCanHavePreallocation(rel) || nblocks % RELSEG_SIZE == 0 ||
+		AioHasPreallocation(&rel->rd_locator, MAIN_FORKNUM))
+		return;
+	HOLD_INTERRUPTS();
+	status = fstat(mdfd(RelationGetSmgr(rel), MAIN_FORKNUM, nblocks - 1, &offset),
+				   &file);
+	RESUME_INTERRUPTS();
+
+	/* the file system's own data about the file count, too */
+	if (status == 0 && (uint64) file.st_blocks * 512 >
+		(uint64) file.st_size + file.st_size / 64 + MIN_PREALLOCATION * BLCKSZ)
+		trim(rel, MAIN_FORKNUM);
+}
+
+/*
+ * A table that is open and locked has been vacuumed: give back what is
+ * allocated past its end and those of its indexes.
+ */
+void
+AioTableVacuumed(Relation rel)
+{
+	List	   *indexes = RelationGetIndexList(rel);
+
+	trim_unused(rel);
+	foreach_oid(id, indexes)
+	{
+		Relation	index = index_open(id, AccessShareLock);
+
+		trim_unused(index);
+		index_close(index, AccessShareLock);
+	}
+	list_free(indexes);
+}
