@@ -75,11 +75,9 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 	const AioBacklogCounts *counts = &backlog->counts;
 	const char *index = RelationGetRelationName(backlog->batch.index);
 
-	Assert(counts->batches <= counts->entries);
-	Assert(backlog->batch.in_flight_max == 0 || counts->batches > 0);
-
 	/* no batch is empty */
 	Assert(counts->batches <= counts->entries);
+	Assert(backlog->batch.in_flight_max == 0 || counts->batches > 0);
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
