@@ -317,7 +317,9 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	AioInsertBatch batch = {0};
 
 	Assert((cstate == NULL) == (linenos == NULL));
-	if (policy == NULL)
+	Assert(nslots >= 0);
+	/* COPY also flushes what is empty */
+	if (policy == NULL || nslots == 0)
 		return NULL;
 	table = AioGetTableBacklog(rri, estate, cid, cstate);
 	if (table != NULL && AioBacklogTakes(table, cid, nslots))

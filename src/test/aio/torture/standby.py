@@ -134,7 +134,7 @@ def base_backup(primary, copy):
 
 
 def follow(standby, primary, plan):
-    """Start a server as a standby, and wait until it streams."""
+    """Start a server as a standby, and wait until it streams and can be asked."""
     signal = standby.data / 'standby.signal'
     signal.touch()
     pglib.give_to_account(signal)
@@ -142,6 +142,8 @@ def follow(standby, primary, plan):
     standby.start({**plan.settings, 'primary_conninfo': conninfo})
     wait_until(lambda: primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'"),
                'the standby streams')
+    # pg_ctl does not wait until its state is consistent
+    wait_until(standby.accepts, 'the standby accepts connections')
 
 
 def program(cluster, name, *arguments):
