@@ -32,6 +32,16 @@ SELECT * FROM error_of(format('COPY parted FROM %L', :'file'));
 SELECT complaints('parted');
 SELECT tableoid::regclass, count(*), sum(hashtext(parted::text)::bigint) FROM parted GROUP BY 1 ORDER BY 1;
 
+-- a buffer of COPY that is empty at the end: its partition's rows have been inserted
+CREATE TABLE flushed (k int, a int) PARTITION BY LIST (k);
+CREATE TABLE flushed_1 PARTITION OF flushed FOR VALUES IN (1);
+CREATE TABLE flushed_2 PARTITION OF flushed FOR VALUES IN (2);
+CREATE INDEX ON flushed (a);
+COPY (SELECT 1 + (n > 1000)::int, n FROM generate_series(1, 1500) n) TO :'file';
+COPY flushed FROM :'file';
+SELECT complaints('flushed');
+SELECT tableoid::regclass, count(*), sum(a) FROM flushed GROUP BY 1 ORDER BY 1;
+
 -- TOAST: long keys' tables, and chunks with an index of their own
 CREATE TABLE toasted (id int PRIMARY KEY, long text, longer text);
 ALTER TABLE toasted ALTER long SET STORAGE EXTERNAL;
