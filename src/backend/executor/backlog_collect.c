@@ -185,13 +185,15 @@ AioCollectValues(AioIndexBatch *batch, const AioIndexRow *row,
 }
 
 /*
- * Gather the entry of a row in one of the table's indexes.  'line' is COPY's.
- * Returns false if it is to be inserted at once.  Values are copied.
+ * Collect the entry of a row in one of the table's indexes.  'line' is COPY's,
+ * 'update' says that it is another version of a row, and 'unchanged' is what
+ * aminsert() would be told.  Returns false if the entry is to be inserted at
+ * once.  Values are copied.
  */
 bool
 AioBacklogAdd(AioTableBacklog *table, int index,
 			  const Datum *values, const bool *isnull, ItemPointer tid,
-			  uint64 line)
+			  uint64 line, bool update, bool unchanged)
 {
 	AioIndexBacklog *backlog = &table->indexes[index];
 	AioIndexRow row;
@@ -202,9 +204,14 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 
 	if (!backlog->collects)
 		return false;
+	/* depends on the columns that the statement changes */
+	backlog->batch.unchanged = unchanged;
 	row.tid = *tid;
 	row.line = line;
-	if (backlog->ops->collect(&backlog->batch, &row, values, isnull))
+
+	/* an update's keys must be unique whenever a row has been updated */
+	if (!(update && backlog->batch.unique) &&
+		backlog->ops->collect(&backlog->batch, &row, values, isnull))
 		return true;
 	/* from the next row on, have tasks ready for others like this */
 	table->only_collects = false;

@@ -251,11 +251,14 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 bool update, bool noDupErr, bool *specConflict,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
-	/* row by row, only plain inserts in great number collect entries */
-	bool		may_collect = !update && !noDupErr &&
+	/*
+	 * Row by row, only plain inserts and updates in great number collect
+	 * entries.  A statement that does both may look for what it has inserted.
+	 */
+	bool		may_collect = !noDupErr &&
 		estate->es_processed >= (uint64) aio_debug_rows_before_batch &&
 		estate->es_plannedstmt != NULL &&
-		estate->es_plannedstmt->commandType != CMD_UPDATE;
+		(estate->es_plannedstmt->commandType == CMD_UPDATE) == update;
 	AioTablePolicy *policy = NULL;
 	AioTableBacklog *table = NULL;
 	bool		collects = false;
@@ -454,7 +457,8 @@ AioIndexInsertInBatch(AioInsertBatch *batch, int position,
 
 	if (batch->backlog != NULL &&
 		AioBacklogAdd(batch->backlog, position, values, isnull, tid,
-					  batch->linenos ? batch->linenos[batch->row] : 0))
+					  batch->linenos ? batch->linenos[batch->row] : 0,
+					  batch->update, indexUnchanged))
 		return true;
 	if (batch->scope == NULL)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,

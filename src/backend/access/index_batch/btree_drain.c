@@ -266,7 +266,7 @@ insert_entries(BtreeDrain *drain, Buffer buffer, uint32 first, uint32 end)
 			CHECK_FOR_INTERRUPTS();
 			if (!drain->batch->unique)
 				_bt_doinsert(drain->index, drain->entries[i].tuple,
-							 UNIQUE_CHECK_NO, false, drain->heap);
+							 UNIQUE_CHECK_NO, drain->batch->unchanged, drain->heap);
 			else if (AioGetEntryRow(drain->entries[i].tuple)->duplicate ||
 					 !_bt_doinsert(drain->index, drain->entries[i].tuple,
 								   UNIQUE_CHECK_PARTIAL, false, drain->heap))

@@ -52,7 +52,8 @@ AioDrainOrdered(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 		if (scope == NULL)
 		{
 			index_insert(batch->index, values, isnull, &tuple->t_tid,
-						 batch->heap, UNIQUE_CHECK_NO, false, batch->info);
+						 batch->heap, UNIQUE_CHECK_NO, batch->unchanged,
+						 batch->info);
 			continue;
 		}
 		if (ops->concurrency == AIO_INDEX_SERIAL)

@@ -109,7 +109,7 @@ run('CREATE TABLE base (LIKE source); CREATE MATERIALIZED VIEW m AS TABLE base; 
 collects('REFRESH MATERIALIZED VIEW CONCURRENTLY m', 8000, 'REFRESH MATERIALIZED VIEW CONCURRENTLY collects what it adds, as nobody else may insert also unique keys');
 collects('MERGE INTO t USING (SELECT -id AS id, a, b FROM source) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.a, s.b)',
 	12000, 'MERGE collects what it inserts');
-collects('UPDATE t SET b = b + 1 WHERE id > 0', 0, 'UPDATE does not collect');
+cmp_ok(batches('UPDATE t SET b = b + 1 WHERE id > 0')->{entries}, '>', 10000, 'UPDATE collects');
 
 # parameters
 collects("SET aio.index_batch_memory = 0;\n$insert", 0, 'no memory, no backlog');
@@ -123,6 +123,7 @@ run(q{
 	CREATE TABLE k (LIKE source);
 	CREATE UNIQUE INDEX k_a ON k (a);});
 collects('INSERT INTO k SELECT * FROM source', 0, 'unique keys do not wait');
+collects(q{UPDATE k SET a = a || 'x'}, 0, 'nor do those of UPDATE');
 collects('BEGIN; LOCK k IN SHARE MODE; TRUNCATE k; INSERT INTO k SELECT * FROM source; COMMIT', 4000, 'unless nobody else can insert');
 $node->append_conf('postgresql.conf', 'aio.batch_unique_keys = on');
 $node->reload;
