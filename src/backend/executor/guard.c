@@ -28,7 +28,6 @@
 
 #include "access/xact.h"
 #include "aio/backlog.h"
-#include "aio/foreign.h"
 #include "aio/index_backlog.h"
 #include "aio/index_insert.h"
 #include "aio/task_port.h"
@@ -39,14 +38,12 @@
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 
-static ExecutorRun_hook_type prev_ExecutorRun;
-
 /*
  * Could this be a data error?  Unlike AioIsDataError(), which has to
  * be right about errors of index inserts only, this says yes if in doubt.
  */
-static bool
-may_be_data_error(int sqlerrcode)
+bool
+AioMayBeDataError(int sqlerrcode)
 {
 	/* such as too large a result */
 	if (sqlerrcode == ERRCODE_INTERNAL_ERROR)
@@ -79,7 +76,7 @@ settle(AioGuard *guard)
 	if (guard->backlog_of == NULL || proc_exit_inprogress ||
 		!AioBacklogIsChecked(guard->backlog_of) ||
 		GetCurrentTransactionNestLevel() != guard->nest_level ||
-		!may_be_data_error(geterrcode()))
+		!AioMayBeDataError(geterrcode()))
 		return;
 	Assert(guard->memory_context != ErrorContext);
 	Assert(guard->owner != NULL);
@@ -153,15 +150,6 @@ CopyFrom(CopyFromState cstate)
 	return processed;
 }
 
-static void
-run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
-{
-	if (prev_ExecutorRun)
-		prev_ExecutorRun(query, direction, count);
-	else
-		standard_ExecutorRun(query, direction, count);
-}
-
 /* Does a plan insert the one row of a VALUES list? */
 static inline bool
 inserts_one_row(PlanState *plan)
@@ -170,23 +158,27 @@ inserts_one_row(PlanState *plan)
 		outerPlanState(outerPlanState(plan)) == NULL;
 }
 
-/* Run a plan, in a guard if rows or keys of the statement may wait. */
-static void
-run_guarded(QueryDesc *query, ScanDirection direction, uint64 count)
+/*
+ * Run a plan by that function, in a guard if rows or keys of the statement may
+ * wait.
+ */
+void
+AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
+			  ScanDirection direction, uint64 count)
 {
 	AioGuard	guard;
 
 	if (query->operation != CMD_INSERT || aio_index_batch_memory == 0 ||
 		!aio_await_index_inserts || inserts_one_row(query->planstate))
 	{
-		run_plan(query, direction, count);
+		run(query, direction, count);
 		return;
 	}
 
 	AioGuardBegin(&guard, query, NULL);
 	PG_TRY();
 	{
-		run_plan(query, direction, count);
+		run(query, direction, count);
 	}
 	PG_CATCH();
 	{
@@ -196,43 +188,4 @@ run_guarded(QueryDesc *query, ScanDirection direction, uint64 count)
 	}
 	PG_END_TRY();
 	AioGuardEnd(&guard);
-}
-
-/*
- * ExecutorRun().  While a plan runs it is known whether all its rows are
- * wanted.
- *
- * An extension whose hook calls standard_ExecutorRun() itself passes over this
- * one: then no keys of its statements wait, and nothing else is different.
- */
-static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
-{
-	EState	   *outer = aio_running_to_end;
-
-	aio_running_to_end = count == 0 ? query->estate : NULL;
-	if (outer == NULL)
-	{
-		/* if it fails, others begin by setting it */
-		run_guarded(query, direction, count);
-		aio_running_to_end = NULL;
-		return;
-	}
-	PG_TRY();
-	{
-		run_guarded(query, direction, count);
-	}
-	PG_FINALLY();
-	{
-		aio_running_to_end = outer;
-	}
-	PG_END_TRY();
-}
-
-/* While libraries are preloaded. */
-void
-AioGuardInitialize(void)
-{
-	prev_ExecutorRun = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
 }

@@ -13,7 +13,7 @@
 
 #include "aio/task.h"
 #include "commands/copy.h"
-#include "executor/execdesc.h"
+#include "executor/executor.h"
 #include "nodes/execnodes.h"
 #include "utils/resowner.h"
 
@@ -43,7 +43,15 @@ extern void AioGuardEnd(AioGuard *guard);
 extern bool AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate,
 										  CopyFromState cstate);
 
+/* guard.c */
+extern void AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
+						  ScanDirection direction, uint64 count);
+extern bool AioMayBeDataError(int sqlerrcode);
+
 /* side_effects.c */
+extern bool AioExpressionHasSideEffects(Node *node, bool errors);
+extern bool AioRowsHaveSideEffects(PlanState *planstate, bool errors,
+								   bool without_targetlist);
 extern bool AioTableLeavesSomething(ResultRelInfo *rri);
 extern bool AioCopyLeavesSomething(CopyFromState cstate);
 extern bool AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate);

@@ -100,8 +100,8 @@ init_policies(void)
 }
 
 /* Is this function user code, in the sense above? */
-static bool
-function_is_user_code(Oid funcid)
+bool
+AioFunctionIsUserCode(Oid funcid)
 {
 	HeapTuple	tuple;
 	Form_pg_proc proc;
@@ -126,7 +126,7 @@ function_is_user_code(Oid funcid)
 static bool
 user_code_checker(Oid funcid, void *context)
 {
-	return function_is_user_code(funcid);
+	return AioFunctionIsUserCode(funcid);
 }
 
 static bool
@@ -188,7 +188,7 @@ index_runs_user_code(Relation index)
 	for (int i = 0; i < nprocs; i++)
 	{
 		if (OidIsValid(index->rd_support[i]) &&
-			function_is_user_code(index->rd_support[i]))
+			AioFunctionIsUserCode(index->rd_support[i]))
 			return true;
 	}
 	for (int i = 0; i < nkeys; i++)

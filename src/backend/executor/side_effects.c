@@ -87,10 +87,18 @@ function_leaves_nothing(Oid funcid)
 	}
 }
 
+/* How much is asked of what is evaluated. */
+typedef struct Demand
+{
+	bool		no_errors;		/* that depend on values, either */
+	const Plan *without_targetlist; /* of this node, it is not evaluated */
+} Demand;
+
 static bool
 leaves_something_checker(Oid funcid, void *context)
 {
-	return !function_leaves_nothing(funcid);
+	return !function_leaves_nothing(funcid) ||
+		(((const Demand *) context)->no_errors && !get_func_leakproof(funcid));
 }
 
 /*
@@ -137,6 +145,8 @@ all_plain(List *args)
 static bool
 leaves_something(Node *node, void *context)
 {
+	Demand	   *demand = context;
+
 	if (node == NULL)
 		return false;
 	switch (nodeTag(node))
@@ -159,7 +169,10 @@ leaves_something(Node *node, void *context)
 		case T_ArrayExpr:
 		case T_RowExpr:
 		case T_FieldSelect:
+			break;
 		case T_SubscriptingRef:
+			if (demand->no_errors)
+				return true;
 			break;
 		case T_FuncExpr:
 			if (!type_is_plain(((FuncExpr *) node)->funcresulttype) ||
@@ -184,7 +197,8 @@ leaves_something(Node *node, void *context)
 			}
 			break;
 		case T_CoerceViaIO:
-			if (!type_is_plain(exprType((Node *) ((CoerceViaIO *) node)->arg)) ||
+			if (demand->no_errors ||
+				!type_is_plain(exprType((Node *) ((CoerceViaIO *) node)->arg)) ||
 				!type_is_plain(((CoerceViaIO *) node)->resulttype))
 				return true;
 			break;
@@ -192,9 +206,9 @@ leaves_something(Node *node, void *context)
 			/* domains, sequences, subqueries, XML and JSON constructors, ... */
 			return true;
 	}
-	if (check_functions_in_node(node, leaves_something_checker, NULL))
+	if (check_functions_in_node(node, leaves_something_checker, demand))
 		return true;
-	return expression_tree_walker(node, leaves_something, NULL);
+	return expression_tree_walker(node, leaves_something, demand);
 }
 
 /* Does comparing these columns of a plan's rows? */
@@ -226,8 +240,9 @@ plan_leaves_something(PlanState *state, void *context)
 		return false;
 	plan = state->plan;
 	Assert(plan != NULL);
-	if (leaves_something((Node *) plan->targetlist, NULL) ||
-		leaves_something((Node *) plan->qual, NULL) ||
+	if ((plan != ((const Demand *) context)->without_targetlist &&
+		 leaves_something((Node *) plan->targetlist, context)) ||
+		leaves_something((Node *) plan->qual, context) ||
 		plan->initPlan != NIL)
 		return true;
 	switch (nodeTag(plan))
@@ -239,29 +254,29 @@ plan_leaves_something(PlanState *state, void *context)
 				return true;
 			break;
 		case T_Result:
-			if (leaves_something(((Result *) plan)->resconstantqual, NULL))
+			if (leaves_something(((Result *) plan)->resconstantqual, context))
 				return true;
 			break;
 		case T_FunctionScan:
-			if (leaves_something((Node *) ((FunctionScan *) plan)->functions, NULL))
+			if (leaves_something((Node *) ((FunctionScan *) plan)->functions, context))
 				return true;
 			break;
 		case T_ValuesScan:
-			if (leaves_something((Node *) ((ValuesScan *) plan)->values_lists, NULL))
+			if (leaves_something((Node *) ((ValuesScan *) plan)->values_lists, context))
 				return true;
 			break;
 		case T_MergeJoin:
-			if (leaves_something((Node *) ((MergeJoin *) plan)->mergeclauses, NULL) ||
-				leaves_something((Node *) ((Join *) plan)->joinqual, NULL))
+			if (leaves_something((Node *) ((MergeJoin *) plan)->mergeclauses, context) ||
+				leaves_something((Node *) ((Join *) plan)->joinqual, context))
 				return true;
 			break;
 		case T_HashJoin:
-			if (leaves_something((Node *) ((HashJoin *) plan)->hashclauses, NULL) ||
-				leaves_something((Node *) ((Join *) plan)->joinqual, NULL))
+			if (leaves_something((Node *) ((HashJoin *) plan)->hashclauses, context) ||
+				leaves_something((Node *) ((Join *) plan)->joinqual, context))
 				return true;
 			break;
 		case T_NestLoop:
-			if (leaves_something((Node *) ((Join *) plan)->joinqual, NULL))
+			if (leaves_something((Node *) ((Join *) plan)->joinqual, context))
 				return true;
 			break;
 		case T_Sort:
@@ -290,32 +305,36 @@ plan_leaves_something(PlanState *state, void *context)
 				return true;
 			break;
 		case T_IndexScan:
-			if (leaves_something((Node *) ((IndexScan *) plan)->indexqualorig, NULL) ||
-				leaves_something((Node *) ((IndexScan *) plan)->indexorderbyorig, NULL))
+			if (leaves_something((Node *) ((IndexScan *) plan)->indexqualorig, context) ||
+				leaves_something((Node *) ((IndexScan *) plan)->indexorderbyorig, context))
 				return true;
 			break;
 		case T_IndexOnlyScan:
-			if (leaves_something((Node *) ((IndexOnlyScan *) plan)->indexqual, NULL) ||
-				leaves_something((Node *) ((IndexOnlyScan *) plan)->indexorderby, NULL))
+			if (leaves_something((Node *) ((IndexOnlyScan *) plan)->indexqual, context) ||
+				leaves_something((Node *) ((IndexOnlyScan *) plan)->indexorderby, context))
 				return true;
 			break;
 		case T_BitmapIndexScan:
-			if (leaves_something((Node *) ((BitmapIndexScan *) plan)->indexqualorig, NULL))
+			if (leaves_something((Node *) ((BitmapIndexScan *) plan)->indexqualorig, context))
 				return true;
 			break;
 		case T_BitmapHeapScan:
-			if (leaves_something((Node *) ((BitmapHeapScan *) plan)->bitmapqualorig, NULL))
+			if (leaves_something((Node *) ((BitmapHeapScan *) plan)->bitmapqualorig, context))
 				return true;
 			break;
 		case T_Limit:
-			if (leaves_something(((Limit *) plan)->limitOffset, NULL) ||
-				leaves_something(((Limit *) plan)->limitCount, NULL))
+			if (leaves_something(((Limit *) plan)->limitOffset, context) ||
+				leaves_something(((Limit *) plan)->limitCount, context))
 				return true;
 			break;
 		case T_ProjectSet:
 		case T_SeqScan:
 		case T_Hash:
 		case T_Material:
+		case T_Memoize:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_WorkTableScan:
 		case T_SubqueryScan:
 		case T_Append:
 			break;
@@ -323,7 +342,43 @@ plan_leaves_something(PlanState *state, void *context)
 			/* whatever else there is */
 			return true;
 	}
+	if (plan == ((const Demand *) context)->without_targetlist)
+	{
+		/* its subplans are executed by what is not evaluated */
+		return plan_leaves_something(outerPlanState(state), context) ||
+			plan_leaves_something(innerPlanState(state), context) ||
+			(IsA(state, SubqueryScanState) &&
+			 plan_leaves_something(castNode(SubqueryScanState, state)->subplan,
+								   context));
+	}
 	return planstate_tree_walker(state, plan_leaves_something, context);
+}
+
+/*
+ * Does evaluating an expression do anything besides giving a value?  'errors':
+ * also an error that depends on values is something.
+ */
+bool
+AioExpressionHasSideEffects(Node *node, bool errors)
+{
+	Demand		demand = {.no_errors = errors};
+
+	return leaves_something(node, &demand);
+}
+
+/*
+ * Likewise, does producing the rows of a plan?  'without_targetlist': when that
+ * of its topmost node is not evaluated.
+ */
+bool
+AioRowsHaveSideEffects(PlanState *planstate, bool errors,
+					   bool without_targetlist)
+{
+	Demand		demand = {.no_errors = errors};
+
+	if (without_targetlist)
+		demand.without_targetlist = planstate->plan;
+	return plan_leaves_something(planstate, &demand);
 }
 
 /*
@@ -361,7 +416,7 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 	if (rri->ri_NumIndices > 0 && AioGetTablePolicy(rri)->user_code)
 		return true;
 	if (rri->ri_RelationDesc->rd_rel->relispartition &&
-		leaves_something((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), NULL))
+		AioExpressionHasSideEffects((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), false))
 		return true;
 	if (constr == NULL)
 		return false;
@@ -371,7 +426,7 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 	{
 		Node	   *check = stringToNode(constr->check[i].ccbin);
 
-		if (leaves_something(check, NULL))
+		if (AioExpressionHasSideEffects(check, false))
 			return true;
 	}
 	return false;
@@ -389,7 +444,7 @@ AioCopyLeavesSomething(CopyFromState cstate)
 	if (cstate->opts.on_error != COPY_ON_ERROR_STOP &&
 		cstate->opts.log_verbosity >= COPY_LOG_VERBOSITY_VERBOSE)
 		return true;
-	if (leaves_something(cstate->whereClause, NULL))
+	if (AioExpressionHasSideEffects(cstate->whereClause, false))
 		return true;
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -403,7 +458,7 @@ AioCopyLeavesSomething(CopyFromState cstate)
 		if (!type_is_plain(att->atttypid))
 			return true;
 		if (cstate->defexprs[i] != NULL &&
-			leaves_something((Node *) cstate->defexprs[i]->expr, NULL))
+			AioExpressionHasSideEffects((Node *) cstate->defexprs[i]->expr, false))
 			return true;
 	}
 	return false;
@@ -424,5 +479,5 @@ AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate)
 		if (item->cacheId == PROCOID || item->cacheId == TYPEOID)
 			return true;
 	}
-	return plan_leaves_something(planstate, NULL);
+	return AioRowsHaveSideEffects(planstate, false, false);
 }

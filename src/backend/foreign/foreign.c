@@ -479,7 +479,6 @@ at_xact_event(XactEvent event, void *arg)
 	{
 		forget_pending(0);
 		Assert(dlist_is_empty(&streams));
-		aio_running_to_end = NULL;
 	}
 	else if ((event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE) &&
 			 !dlist_is_empty(&pending))

@@ -31,6 +31,7 @@
  */
 #include "postgres.h"
 
+#include "aio/executor_run.h"
 #include "aio/foreign.h"
 #include "nodes/nodeFuncs.h"
 #include "portability/instr_time.h"
@@ -42,8 +43,6 @@
 
 /* aio.foreign_read_ahead */
 bool		aio_foreign_read_ahead = true;
-
-EState	   *aio_running_to_end = NULL;
 
 /* AioFdwRoutine */
 static List *routines = NIL;
@@ -59,100 +58,6 @@ AioRegisterFdw(const AioFdwRoutine *routine)
 	Assert(routine->ReadAhead != NULL && routine->IterateForeignScan != NULL);
 	routines = lappend(routines, unconstify(AioFdwRoutine *, routine));
 	MemoryContextSwitchTo(context);
-}
-
-/* Does a join give rows of its left input that match nothing? */
-static bool
-fills_left(const Join *join)
-{
-	return join->jointype == JOIN_LEFT || join->jointype == JOIN_ANTI ||
-		join->jointype == JOIN_FULL;
-}
-
-/*
- * Is this node read to its end whenever it is executed, if 'root' is or is not,
- * as 'to_end' says?  Or, if 'begun', whenever more than its first row is
- * wanted?  False also if it is not below there.
- */
-static bool
-reads_to_end(const Plan *root, const Plan *node, bool to_end, bool begun)
-{
-	bool		left = to_end;
-	bool		right = false;
-
-	if (root == NULL)
-		return false;
-	if (root == node)
-		return to_end;
-	switch (nodeTag(root))
-	{
-		case T_Append:
-			foreach_ptr(Plan, child, ((const Append *) root)->appendplans)
-			{
-				if (reads_to_end(child, node, to_end, begun))
-					return true;
-			}
-			return false;
-		case T_MergeAppend:
-			foreach_ptr(Plan, child, ((const MergeAppend *) root)->mergeplans)
-			{
-				if (reads_to_end(child, node, to_end, begun))
-					return true;
-			}
-			return false;
-		case T_SubqueryScan:
-			return reads_to_end(((const SubqueryScan *) root)->subplan, node,
-								to_end, begun);
-		case T_Sort:
-		case T_Hash:
-			/* all of the input before the first row of the output */
-			left = true;
-			break;
-		case T_Agg:
-			left = to_end || ((const Agg *) root)->aggstrategy == AGG_PLAIN ||
-				((const Agg *) root)->aggstrategy == AGG_HASHED;
-			break;
-		case T_HashJoin:
-			/* a row of the left is looked at before the right, a Hash */
-			left = to_end && (begun || fills_left((const Join *) root));
-			right = to_end;
-			break;
-		case T_WindowAgg:
-			left = to_end && ((const WindowAgg *) root)->runCondition == NIL;
-			break;
-		case T_NestLoop:
-		case T_Gather:
-		case T_GatherMerge:
-		case T_Group:
-		case T_IncrementalSort:
-		case T_Material:
-		case T_ModifyTable:
-		case T_ProjectSet:
-		case T_Result:
-		case T_Unique:
-			break;
-		default:
-			left = false;
-			break;
-	}
-	return reads_to_end(root->lefttree, node, left, begun) ||
-		reads_to_end(root->righttree, node, right, begun);
-}
-
-/* Are all rows of this node going to be wanted?  See reads_to_end(). */
-static bool
-all_wanted(EState *estate, const Plan *node, bool begun)
-{
-	PlannedStmt *stmt = estate->es_plannedstmt;
-
-	if (reads_to_end(stmt->planTree, node, aio_running_to_end == estate, begun))
-		return true;
-	foreach_ptr(Plan, subplan, stmt->subplans)
-	{
-		if (reads_to_end(subplan, node, false, begun))
-			return true;
-	}
-	return false;
 }
 
 /* Has it no effects, and is each connection used by one scan at a time? */
@@ -177,7 +82,7 @@ AioMayReadAhead(ForeignScanState *node)
 	EState	   *estate = node->ss.ps.state;
 
 	Assert(node->resultRelInfo == NULL);
-	return may_read_ahead(estate) && all_wanted(estate, node->ss.ps.plan, true);
+	return may_read_ahead(estate) && AioAllRowsWanted(estate, node->ss.ps.plan, true);
 }
 
 static void
@@ -253,7 +158,7 @@ AioAppendBegun(AppendState *node)
 
 		if (scan == NULL)
 			continue;
-		if (!wanted && !all_wanted(estate, node->ps.plan, false))
+		if (!wanted && !AioAllRowsWanted(estate, node->ps.plan, false))
 			return;
 		wanted = true;
 		ask(scan);
@@ -301,5 +206,5 @@ AioAppendPoll(AppendState *node)
 		return false;
 	last = now;
 	return may_read_ahead(node->ps.state) &&
-		all_wanted(node->ps.state, node->ps.plan, true);
+		AioAllRowsWanted(node->ps.state, node->ps.plan, true);
 }

@@ -35,7 +35,6 @@ extern PGDLLIMPORT bool aio_backlogs_exist;
 extern PGDLLIMPORT uint64 aio_rows_applied;
 
 extern void AioExplainInitialize(void);
-extern void AioGuardInitialize(void);
 extern bool AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 						 TupleTableSlot *slot, bool canSetTag);
 extern void AioDrainStatement(EState *estate);

@@ -117,9 +117,6 @@ typedef struct AioFdwRoutine
 /* aio.foreign_read_ahead */
 extern PGDLLIMPORT bool aio_foreign_read_ahead;
 
-/* the statement whose rows are all wanted now, or NULL; see foreign_scan.c */
-extern PGDLLIMPORT EState *aio_running_to_end;
-
 extern void AioRegisterFdw(const AioFdwRoutine *routine);
 extern bool AioMayReadAhead(ForeignScanState *node);
 

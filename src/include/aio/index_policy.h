@@ -36,6 +36,7 @@ typedef struct AioTablePolicy
 extern uint64 aio_policy_generation;
 
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
+extern bool AioFunctionIsUserCode(Oid funcid);
 extern bool AioQueryCallsUserCode(Query *query);
 
 /* index_am.c */

@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * executor_run.c
+ *	  Plans that run, and whether all their rows are going to be wanted.
+ *
+ * ExecutorRun_hook tells which plan runs.  Ours is the innermost hook: it is
+ * there before any library is loaded.  An extension whose hook calls
+ * standard_ExecutorRun() itself passes over it: then no keys of its statements
+ * wait, nothing is looked up ahead, and nothing else is different.
+ *
+ * Tests: src/test/aio/foreign/t/002_scan.pl, src/test/aio/lookup.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "aio/executor_run.h"
+#include "executor/executor.h"
+#include "guard.h"
+
+/* the plan that runs, the innermost of those that do */
+static AioExecutorRun running;
+
+static ExecutorRun_hook_type prev_ExecutorRun;
+
+/* The plan that runs, or NULL. */
+AioExecutorRun *
+AioRunning(void)
+{
+	return running.query == NULL ? NULL : &running;
+}
+
+/* Does a join give rows of its left input that match nothing? */
+static bool
+fills_left(const Join *join)
+{
+	return join->jointype == JOIN_LEFT || join->jointype == JOIN_ANTI ||
+		join->jointype == JOIN_FULL;
+}
+
+/*
+ * Is this node read to its end whenever it is executed, if 'root' is or is not,
+ * as 'to_end' says?  Or, if 'begun', whenever more than its first row is
+ * wanted?  False also if it is not below there.
+ */
+static bool
+reads_to_end(const Plan *root, const Plan *node, bool to_end, bool begun)
+{
+	bool		left = to_end;
+	bool		right = false;
+
+	if (root == NULL)
+		return false;
+	if (root == node)
+		return to_end;
+	switch (nodeTag(root))
+	{
+		case T_Append:
+			foreach_ptr(Plan, child, ((const Append *) root)->appendplans)
+			{
+				if (reads_to_end(child, node, to_end, begun))
+					return true;
+			}
+			return false;
+		case T_MergeAppend:
+			foreach_ptr(Plan, child, ((const MergeAppend *) root)->mergeplans)
+			{
+				if (reads_to_end(child, node, to_end, begun))
+					return true;
+			}
+			return false;
+		case T_SubqueryScan:
+			return reads_to_end(((const SubqueryScan *) root)->subplan, node,
+								to_end, begun);
+		case T_Sort:
+		case T_Hash:
+			/* all of the input before the first row of the output */
+			left = true;
+			break;
+		case T_Agg:
+			left = to_end || ((const Agg *) root)->aggstrategy == AGG_PLAIN ||
+				((const Agg *) root)->aggstrategy == AGG_HASHED;
+			break;
+		case T_HashJoin:
+			/* a row of the left is looked at before the right, a Hash */
+			left = to_end && (begun || fills_left((const Join *) root));
+			right = to_end;
+			break;
+		case T_WindowAgg:
+			left = to_end && ((const WindowAgg *) root)->runCondition == NIL;
+			break;
+		case T_NestLoop:
+		case T_Gather:
+		case T_GatherMerge:
+		case T_Group:
+		case T_IncrementalSort:
+		case T_Material:
+		case T_ModifyTable:
+		case T_ProjectSet:
+		case T_Result:
+		case T_Unique:
+			break;
+		default:
+			left = false;
+			break;
+	}
+	return reads_to_end(root->lefttree, node, left, begun) ||
+		reads_to_end(root->righttree, node, right, begun);
+}
+
+/*
+ * Are all rows of this node of a running plan going to be wanted?  Or, with
+ * 'begun', all if more than the first one is?
+ */
+bool
+AioAllRowsWanted(EState *estate, const Plan *node, bool begun)
+{
+	PlannedStmt *stmt = estate->es_plannedstmt;
+
+	if (reads_to_end(stmt->planTree, node,
+					 running.query != NULL && running.query->estate == estate &&
+					 running.to_end,
+					 begun))
+		return true;
+	foreach_ptr(Plan, subplan, stmt->subplans)
+	{
+		if (reads_to_end(subplan, node, false, begun))
+			return true;
+	}
+	return false;
+}
+
+static void
+run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	if (prev_ExecutorRun)
+		prev_ExecutorRun(query, direction, count);
+	else
+		standard_ExecutorRun(query, direction, count);
+}
+
+static void
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	AioExecutorRun outer = running;
+
+	running.query = query;
+	running.to_end = count == 0;
+	running.goes_on = query->already_executed;
+	running.nest_level = GetCurrentTransactionNestLevel();
+	running.misses = 0;
+	if (outer.query == NULL)
+	{
+		/* after an error, the end of a transaction sets it */
+		AioRunGuarded(run_plan, query, direction, count);
+		running.query = NULL;
+		return;
+	}
+	PG_TRY();
+	{
+		AioRunGuarded(run_plan, query, direction, count);
+	}
+	PG_FINALLY();
+	{
+		running = outer;
+	}
+	PG_END_TRY();
+}
+
+static void
+at_xact_event(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		running.query = NULL;
+}
+
+/* Statements that began outside of the subtransaction go on. */
+static void
+at_subxact_event(SubXactEvent event, SubTransactionId mySubid,
+				 SubTransactionId parentSubid, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB &&
+		running.nest_level >= GetCurrentTransactionNestLevel())
+		running.query = NULL;
+}
+
+/* While libraries are preloaded. */
+void
+AioExecutorRunInitialize(void)
+{
+	prev_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+	RegisterXactCallback(at_xact_event, NULL);
+	RegisterSubXactCallback(at_subxact_event, NULL);
+}

@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * executor_run.h
+ *	  Plans that run, and whether all their rows are going to be wanted.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_EXECUTOR_RUN_H
+#define AIO_EXECUTOR_RUN_H
+
+#include "executor/execdesc.h"
+#include "nodes/execnodes.h"
+
+/* A call of ExecutorRun() that has not returned. */
+typedef struct AioExecutorRun
+{
+	QueryDesc  *query;
+	bool		to_end;			/* whoever runs it wants all its rows */
+	bool		goes_on;		/* it has been run before, as of a cursor */
+	int			nest_level;		/* of subtransactions, when it began */
+	int			misses;			/* reads that somebody waited for */
+} AioExecutorRun;
+
+extern void AioExecutorRunInitialize(void);
+extern AioExecutorRun *AioRunning(void);
+extern bool AioAllRowsWanted(EState *estate, const Plan *node, bool begun);
+
+#endif							/* AIO_EXECUTOR_RUN_H */
