@@ -16,10 +16,12 @@
 
 #include "aio/backlog.h"
 #include "aio/commit.h"
+#include "aio/executor_run.h"
 #include "aio/foreign.h"
 #include "aio/index_insert.h"
 #include "aio/io_internal.h"
 #include "aio/io_method.h"
+#include "aio/lookup.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
@@ -113,6 +115,15 @@ AioInitialize(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("aio.lookup_ahead",
+							"Maximum number of lookups in an index that are made ahead of need.",
+							"0 reads each page when it is needed.  Twice the number of tasks of one session is a limit, too.",
+							&aio_lookup_ahead,
+							64, 0, AIO_MAX_TASKS_LIMIT,
+							PGC_USERSET,
+							0,
+							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("aio.max_tasks",
 							"Maximum number of tasks of one session that may await I/O at the same time.",
@@ -223,8 +234,17 @@ AioInitialize(void)
 							GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("aio.debug_lookups",
+							"Lookups are made ahead from the first row on, also if everything is cached, a random number up to this.",
+							"0 looks ahead when somebody has waited.",
+							&aio_debug_lookups,
+							0, 0, AIO_MAX_TASKS_LIMIT,
+							PGC_USERSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.debug_seed",
-							"Seed of what is random with \"aio.debug_suspend\" and \"aio.debug_delay_completions\".",
+							"Seed of what is random with the other parameters for debugging.",
 							"0 gives each session an order of its own.",
 							&aio_debug_seed,
 							0, 0, INT_MAX,
@@ -243,6 +263,7 @@ AioInitialize(void)
 	AioExplainInitialize();
 	AioNodeUsageInitialize();
 	AioForeignInitialize();
-	AioGuardInitialize();
+	AioLookupInitialize();
+	AioExecutorRunInitialize();
 	AioParallelInsertInitialize();
 }

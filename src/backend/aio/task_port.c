@@ -106,6 +106,9 @@ AioCleanUpAfterError(void)
 	UnlockBuffers();
 	if (pgaio_my_backend->handed_out_io != NULL)
 		pgaio_io_release(pgaio_my_backend->handed_out_io);
+	AioSubmitBatch();
+	if (pgaio_my_backend->in_batchmode)
+		pgaio_exit_batchmode(); /* a read stream's callback has failed */
 	Assert(!AioHoldsPageLock());
 }
 

@@ -215,6 +215,35 @@ typedef struct AioIndexAmOps
 
 	/* Optional: the batch is empty again; free what batch->own points to. */
 	void		(*forget) (AioIndexBatch *batch);
+
+	/* --- Lookups --- */
+
+	/*
+	 * Scans by amgettuple() may be suspended wherever they read a page of the
+	 * index while they have none locked, and others go on meanwhile.
+	 */
+	bool		scans_suspend;
+
+	/*
+	 * Optional: the heap TIDs that a scan is about to return, as far as it
+	 * knows them without reading another page.  Copies at most max of those
+	 * that come after the next 'skip' into tids, and returns how many; sets
+	 * *next to the page of the index that it reads after them, if it knows.
+	 * Must not change the scan.
+	 */
+	int			(*upcoming) (IndexScanDesc scan, ScanDirection direction,
+							 int skip, ItemPointer tids, int max,
+							 BlockNumber *next);
+
+	/*
+	 * Optional: the keys of what a scan with array keys searches for, so many
+	 * searches after the one that it is at.  Copies those of the scan into
+	 * keys, with an element in the place of each array, and sets *at to a
+	 * number that grows from one search to the next.  Returns false if there
+	 * is none, or if it is not known.  Must not change the scan.
+	 */
+	bool		(*upcoming_search) (IndexScanDesc scan, ScanDirection direction,
+									int ahead, ScanKey keys, int *at);
 } AioIndexAmOps;
 
 /*

@@ -43,6 +43,23 @@ typedef struct AioPageEvent
 /* somebody else has counted that I/O, or will */
 #define AIO_IO_NOT_COUNTED	(-1)
 
+/* What has become of a page that is wanted. */
+typedef enum AioReadAheadResult
+{
+	AIO_READ_AHEAD_HERE,		/* it was in memory, or being read */
+	AIO_READ_AHEAD_BEGUN,		/* it is being read now */
+	AIO_READ_AHEAD_FULL,		/* as much is in flight as may be */
+} AioReadAheadResult;
+
+/*
+ * Somebody waits for a page that is not in memory, outside of tasks: called
+ * before its read begins, if set.  May begin reads by AioReadAhead().
+ */
+extern PGDLLIMPORT void (*aio_read_hook) (ReadBuffersOperation *operation);
+
+/* That function runs.  It is not called for pages that it reads itself. */
+extern PGDLLIMPORT bool aio_in_read_hook;
+
 extern void AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
 							  int io_context);
 extern void AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
@@ -50,6 +67,13 @@ extern void AioWriteFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,
 extern void AioReadAbandonAll(void);
 extern void AioReadReap(void);
 extern bool AioTaskAwaits(const SMgrRelationData *smgr, ForkNumber forknum);
+
+/* read_ahead.c */
+extern AioReadAheadResult AioReadAhead(Relation rel, BlockNumber block);
+extern void AioEndReadAhead(void);
+
+/* this session has begun reads for which it may never wait */
+extern PGDLLIMPORT bool aio_read_ahead_used;
 
 extern int	AioTaskReadFlags(ReadBuffersOperation *operation);
 extern void AioAwaitTaskRead(ReadBuffersOperation *operation);
@@ -59,9 +83,14 @@ extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
 static inline int
 AioReadFlags(ReadBuffersOperation *operation)
 {
-	if (likely(aio_current_task == NULL))
+	/* a read ahead, or a stream's */
+	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) == 0)
 		return operation->flags;
-	return AioTaskReadFlags(operation);
+	if (aio_current_task != NULL)
+		return AioTaskReadFlags(operation);
+	if (aio_read_hook != NULL && !aio_in_read_hook)
+		aio_read_hook(operation);
+	return operation->flags;
 }
 
 /* ReadBuffer_common(): before it waits for that read */

@@ -21,6 +21,7 @@
 #include "aio/foreign.h"
 #include "aio/index_insert.h"
 #include "aio/io_method.h"
+#include "aio/lookup.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
@@ -159,6 +160,8 @@ AioWhileIdle(void)
 {
 	if (unlikely(aio_preallocation_used))
 		AioEndPreallocation();
+	if (unlikely(aio_read_ahead_used))
+		AioEndReadAhead();
 }
 
 #endif							/* AIO_SEAMS_H */

@@ -28,9 +28,10 @@ typedef enum AioFutureKind
 	AIO_KIND_WAL_WRITE,			/* writes of WAL */
 	AIO_KIND_WAL_FLUSH,			/* of WAL */
 	AIO_KIND_FOREIGN,			/* batches of rows for foreign servers */
+	AIO_KIND_LOOKUP,			/* in indexes, ahead of need */
 } AioFutureKind;
 
-#define AIO_KINDS	(AIO_KIND_FOREIGN + 1)
+#define AIO_KINDS	(AIO_KIND_LOOKUP + 1)
 
 typedef struct AioKindUsage
 {
@@ -73,6 +74,7 @@ extern void AioUsageNow(AioKindUsage *usage);
 extern void AioWatchReads(const RelFileLocator *locator);
 extern const AioHandleUsage *AioUsageOfHandle(const PgAioHandle *ioh);
 extern void AioCountStart(AioFutureKind kind, uint64 bytes);
+extern void AioCountLookup(bool has_read, int ahead);
 extern void AioCountWait(AioFutureKind kind, instr_time start);
 extern const char *AioFutureKindName(AioFutureKind kind);
 

@@ -54,6 +54,76 @@ check_again(AioIndexBatch *batch, IndexTuple tuple, bool inserted)
 				 false, batch->heap);
 }
 
+static int
+upcoming(IndexScanDesc scan, ScanDirection direction, int skip,
+		 ItemPointer tids, int max, BlockNumber *next)
+{
+	BTScanPos	pos = &((BTScanOpaque) scan->opaque)->currPos;
+	int			step = ScanDirectionIsForward(direction) ? 1 : -1;
+	int			n = 0;
+
+	if (!BTScanPosIsValid(*pos))
+		return 0;
+	for (int i = pos->itemIndex + step * (1 + skip);
+		 i >= pos->firstItem && i <= pos->lastItem && n < max; i += step)
+		tids[n++] = pos->items[i].heapTid;
+	*next = step > 0 ? (pos->moreRight ? pos->nextPage : P_NONE) :
+		(pos->moreLeft ? pos->prevPage : P_NONE);
+	if (*next == P_NONE)
+		*next = InvalidBlockNumber;
+	return n;
+}
+
+/*
+ * The last of several arrays changes fastest.  Arrays that are those of skip
+ * scans have no elements, and what comes next depends on what is found.
+ */
+static bool
+upcoming_search(IndexScanDesc scan, ScanDirection direction, int ahead,
+				ScanKey keys, int *at)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	int			last;
+	int			step = ScanDirectionIsForward(direction) ? 1 : -1;
+	int			narrays = 0;
+	int			element;
+
+	/* the rest is set with these, when a scan begins to search */
+	if (so->arrayKeys == NULL || !so->qual_ok || so->numArrayKeys == 0 ||
+		so->skipScan)
+		return false;
+	last = so->numArrayKeys - 1;
+	element = so->arrayKeys[last].cur_elem + step * ahead;
+	if (element < 0 || element >= so->arrayKeys[last].num_elems)
+		return false;
+
+	memcpy(keys, scan->keyData, scan->numberOfKeys * sizeof(ScanKeyData));
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		ScanKey		key = &keys[i];
+
+		if ((key->sk_flags & SK_SEARCHARRAY) == 0)
+			continue;
+		narrays++;
+		for (int j = 0; j <= last; j++)
+		{
+			const BTArrayKeyInfo *array = &so->arrayKeys[j];
+
+			if (so->keyData[array->scan_key].sk_attno != key->sk_attno)
+				continue;
+			key->sk_argument = array->elem_values[j == last ? element :
+												  array->cur_elem];
+			key->sk_flags &= ~SK_SEARCHARRAY;
+		}
+		if ((key->sk_flags & SK_SEARCHARRAY) != 0)
+			return false;
+	}
+	*at = step * element;
+
+	/* several arrays for one column are one by now */
+	return narrays == so->numArrayKeys;
+}
+
 static const AioIndexAmOps btree_ops = {
 	.insert = btinsert,
 	.concurrency = AIO_INDEX_CONCURRENT,
@@ -65,6 +135,9 @@ static const AioIndexAmOps btree_ops = {
 	.sort = AioSortBtree,
 	.drain = AioDrainBtree,
 	.check_again = check_again,
+	.scans_suspend = true,
+	.upcoming = upcoming,
+	.upcoming_search = upcoming_search,
 };
 
 void

@@ -17,7 +17,21 @@
 #include "postgres.h"
 
 #include "access/gist_private.h"
+#include "access/relscan.h"
 #include "built_in_ams.h"
+
+/* Rows of the page in hand, in an order that is not one of distances. */
+static int
+upcoming(IndexScanDesc scan, ScanDirection direction, int skip,
+		 ItemPointer tids, int max, BlockNumber *next)
+{
+	GISTScanOpaque opaque = (GISTScanOpaque) scan->opaque;
+	int			n = 0;
+
+	for (int i = opaque->curPageData + skip; i < opaque->nPageData && n < max; i++)
+		tids[n++] = opaque->pageData[i].heapPtr;
+	return n;
+}
 
 static const AioIndexAmOps gist_ops = {
 	.insert = gistinsert,
@@ -27,6 +41,8 @@ static const AioIndexAmOps gist_ops = {
 	.collects_input = true,
 	.sort = AioSortGist,
 	.drain = AioDrainOrdered,
+	.scans_suspend = true,
+	.upcoming = upcoming,
 };
 
 void

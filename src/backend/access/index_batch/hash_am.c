@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "access/hash.h"
+#include "access/relscan.h"
 #include "built_in_ams.h"
 
 /* Neighbours in a bucket help each other in any hash index. */
@@ -45,6 +46,23 @@ collect(AioIndexBatch *batch, const AioIndexRow *row,
 	return true;
 }
 
+static int
+upcoming(IndexScanDesc scan, ScanDirection direction, int skip,
+		 ItemPointer tids, int max, BlockNumber *next)
+{
+	HashScanPosData *pos = &((HashScanOpaque) scan->opaque)->currPos;
+	int			step = ScanDirectionIsForward(direction) ? 1 : -1;
+	int			n = 0;
+
+	if (!HashScanPosIsValid(*pos))
+		return 0;
+	for (int i = pos->itemIndex + step * (1 + skip);
+		 i >= pos->firstItem && i <= pos->lastItem && n < max; i += step)
+		tids[n++] = pos->items[i].heapTid;
+	*next = step > 0 ? pos->nextPage : pos->prevPage;
+	return n;
+}
+
 static const AioIndexAmOps hash_ops = {
 	.insert = hashinsert,
 	.concurrency = AIO_INDEX_CONCURRENT,
@@ -54,6 +72,8 @@ static const AioIndexAmOps hash_ops = {
 	.collect = collect,
 	.sort = AioSortBuckets,
 	.drain = AioDrainHash,
+	.scans_suspend = true,
+	.upcoming = upcoming,
 };
 
 void

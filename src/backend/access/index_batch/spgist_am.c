@@ -16,8 +16,22 @@
  */
 #include "postgres.h"
 
-#include "access/spgist.h"
+#include "access/relscan.h"
+#include "access/spgist_private.h"
 #include "built_in_ams.h"
+
+/* Rows of the page in hand, in an order that is not one of distances. */
+static int
+upcoming(IndexScanDesc scan, ScanDirection direction, int skip,
+		 ItemPointer tids, int max, BlockNumber *next)
+{
+	SpGistScanOpaque opaque = (SpGistScanOpaque) scan->opaque;
+	int			n = 0;
+
+	for (int i = opaque->iPtr + skip; i < opaque->nPtrs && n < max; i++)
+		tids[n++] = opaque->heapPtrs[i];
+	return n;
+}
 
 static const AioIndexAmOps spgist_ops = {
 	.insert = spginsert,
@@ -27,6 +41,8 @@ static const AioIndexAmOps spgist_ops = {
 	.collects_input = true,
 	.sort = AioSortByType,
 	.drain = AioDrainOrdered,
+	.scans_suspend = true,
+	.upcoming = upcoming,
 };
 
 void

@@ -35,6 +35,9 @@
 #include "storage/waiteventset.h"
 #include "utils/rel.h"
 
+void		(*aio_read_hook) (ReadBuffersOperation *operation) = NULL;
+bool		aio_in_read_hook = false;
+
 static bool io_poll(AioFuture *future);
 static void read_wait(AioFuture *future);
 static void write_wait(AioFuture *future);

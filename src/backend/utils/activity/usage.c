@@ -63,6 +63,7 @@ static const char *const kind_names[] = {
 	[AIO_KIND_WAL_WRITE] = "wal_write",
 	[AIO_KIND_WAL_FLUSH] = "wal_flush",
 	[AIO_KIND_FOREIGN] = "foreign",
+	[AIO_KIND_LOOKUP] = "lookup",
 };
 
 StaticAssertDecl(lengthof(kind_names) == AIO_KINDS, "a name for each kind");
@@ -120,6 +121,22 @@ AioUsageNow(AioKindUsage *usage)
 	tasks->suspended = counters->tasks_suspended;
 	tasks->completed_inline = counters->tasks - counters->tasks_suspended;
 	tasks->cancelled = counters->tasks_dropped;
+}
+
+/*
+ * A lookup has been made ahead of need, while so many were ahead; did it begin
+ * a read?
+ */
+void
+AioCountLookup(bool has_read, int ahead)
+{
+	AioKindUsage *usage = &aio_usage[AIO_KIND_LOOKUP];
+
+	usage->started++;
+	if (!has_read)
+		usage->completed_inline++;
+	usage->depth += Max(ahead, 1);
+	usage->in_flight_max = Max(usage->in_flight_max, ahead);
 }
 
 static void

@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * amcache.c
- *	  Keep Relation.rd_amcache alive while a task may look at it.
+ *	  Keep Relation.rd_amcache alive while somebody may look at it.
  *
  * Index access methods keep a pointer into rd_amcache across reads.  That is
  * safe in a process that does one thing at a time, since the relation cache
  * frees it only when it processes invalidations.  With tasks, a sibling may
- * process invalidations while this task is suspended in a read.
+ * process invalidations while this task is suspended in a read; and so may
+ * what aio_read_hook does before somebody's read.
  *
  * Tests: src/test/aio/core.
  *
@@ -16,6 +17,7 @@
  */
 #include "postgres.h"
 
+#include "aio/read.h"
 #include "aio/server.h"
 #include "aio/task_port.h"
 #include "catalog/catalog.h"
@@ -26,12 +28,13 @@
  *
  * An index that is in use keeps its memory context, and in it what is not
  * freed here, until its entry is destroyed.  That is a few kilobytes for each
- * invalidation that meets a task.  Catalogs' indexes are not read by tasks.
+ * invalidation that meets a task or that hook.  Neither is concerned with
+ * catalogs' indexes.
  */
 void
 AioRetireAmCache(Relation rel)
 {
-	if ((AioAnyTaskSuspended() || aio_current_task != NULL) &&
+	if ((AioAnyTaskSuspended() || aio_current_task != NULL || aio_in_read_hook) &&
 		rel->rd_refcnt > 0 && rel->rd_indexcxt != NULL &&
 		!IsCatalogRelation(rel))
 		return;

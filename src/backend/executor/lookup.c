@@ -1,0 +1,175 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup.c
+ *	  Lookups of running statements, and when to look ahead.
+ *
+ * A statement that finds everything in memory does not come here.  When a few
+ * pages have not been in memory, its plan is searched for lookups
+ * (lookup_plan.c).  From then on each wait is counted for the lookup whose page
+ * it is about.  A loop that has waited twice takes rows ahead (lookup_loop.c);
+ * a scan reads ahead at once (lookup_scan.c).
+ *
+ * INVARIANT-64: whoever reads a page does not expect that invalidations are
+ * processed meanwhile, and what is done here on its behalf looks up catalogs.
+ * So it is not done for reads of catalogs, and what an access method keeps in
+ * rd_amcache is not freed meanwhile (amcache.c).  Nothing else of a relation
+ * that is in use changes, because its user has a lock on it.
+ *
+ * Tests: src/test/aio/lookup.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "aio/executor_run.h"
+#include "aio/io_internal.h"
+#include "aio/lookup.h"
+#include "aio/read.h"
+#include "aio/usage.h"
+#include "catalog/catalog.h"
+#include "executor/executor.h"
+#include "lookup.h"
+#include "miscadmin.h"
+#include "storage/aio.h"
+#include "utils/rel.h"
+
+/*
+ * Waits of a statement after which its plan is searched.  A statement that
+ * looks up a single row does not have as many.
+ */
+#define WAITS_BEFORE_SEARCH		3
+
+static void
+loop_waits(AioLookupLoop *loop, Relation rel)
+{
+	foreach_ptr(AioLookupTarget, target, loop->targets)
+	{
+		int			limit;
+
+		if (target->index != rel && target->heap != rel)
+			continue;
+		if (loop->open)
+		{
+			/* looked up too late, or forgotten again */
+			aio_usage[AIO_KIND_LOOKUP].waited++;
+			return;
+		}
+		if (++loop->waits < loop->waits_wanted)
+			return;
+		limit = AioLookupLimit(target->heap);
+		if (limit > 0)
+			AioOpenLoop(loop, limit);
+		return;
+	}
+}
+
+static bool
+open_scan(AioLookupScan *scan)
+{
+	if (scan->window.distance_max == 0)
+	{
+		const PlanState *node = scan->target.node;
+		int			limit = AioLookupLimit(scan->target.heap);
+
+		if (limit == 0)
+			return false;
+		AioWindowOpen(&scan->window, limit,
+					  !IsA(node, BitmapIndexScanState) &&
+					  !AioAllRowsWanted(node->state, node->plan, true));
+	}
+	return true;
+}
+
+/* Somebody waits for a page of this relation, in a statement. */
+static void
+wait_begins(const QueryDesc *query, Relation rel, BlockNumber block)
+{
+	AioLookups *lookups = AioLookupsOf(query);
+
+	foreach_ptr(AioLookupScan, scan, lookups->scans)
+	{
+		if ((scan->target.heap == rel || scan->target.index == rel) &&
+			open_scan(scan))
+			AioLookUpScan(scan, rel, block);
+	}
+	foreach_ptr(AioLookupLoop, loop, lookups->loops)
+	{
+		if (!loop->closed_for_good)
+			loop_waits(loop, rel);
+	}
+}
+
+/* aio_read_hook: somebody waits for a page. */
+static void
+page_is_missed(ReadBuffersOperation *operation)
+{
+	AioExecutorRun *run = AioRunning();
+
+	if (run == NULL || aio_lookup_ahead == 0 || io_method == IOMETHOD_SYNC ||
+		operation->rel == NULL || operation->forknum != MAIN_FORKNUM ||
+		IsCatalogRelation(operation->rel) || !IsTransactionState() ||
+		CritSectionCount > 0 || AioHeldLWLocks() > 0)
+		return;
+	if (++run->misses < WAITS_BEFORE_SEARCH && !run->goes_on)
+		return;
+
+	aio_in_read_hook = true;
+	PG_TRY();
+	{
+		wait_begins(run->query, operation->rel, operation->blocknum);
+	}
+	PG_FINALLY();
+	{
+		aio_in_read_hook = false;
+	}
+	PG_END_TRY();
+}
+
+#ifdef USE_ASSERT_CHECKING
+
+static ExecutorRun_hook_type prev_ExecutorRun;
+
+/* ExecutorRun_hook: with aio.debug_lookups, look ahead from the first row. */
+static void
+look_at_once(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	if (aio_debug_lookups > 0 && aio_lookup_ahead > 0 &&
+		io_method != IOMETHOD_SYNC && !query->already_executed)
+	{
+		AioLookups *lookups = AioLookupsOf(query);
+
+		foreach_ptr(AioLookupScan, scan, lookups->scans)
+		{
+			if (open_scan(scan))
+				AioGoOnLookingUp(scan);
+		}
+		foreach_ptr(AioLookupLoop, loop, lookups->loops)
+		{
+			AioLookupTarget *target = linitial(loop->targets);
+			int			limit = AioLookupLimit(target->heap);
+
+			if (limit > 0)
+				AioOpenLoop(loop, limit);
+		}
+	}
+	if (prev_ExecutorRun)
+		prev_ExecutorRun(query, direction, count);
+	else
+		standard_ExecutorRun(query, direction, count);
+}
+
+#endif
+
+/* While libraries are preloaded, before AioExecutorRunInitialize(). */
+void
+AioLookupInitialize(void)
+{
+	aio_read_hook = page_is_missed;
+#ifdef USE_ASSERT_CHECKING
+	prev_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = look_at_once;
+#endif
+}

@@ -1,0 +1,229 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup.h
+ *	  Lookups ahead of need.  Private to src/backend/executor.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_LOOKUP_H
+#define AIO_LOOKUP_H
+
+#include "access/genam.h"
+#include "aio/index_am.h"
+#include "executor/execdesc.h"
+#include "nodes/execnodes.h"
+#include "storage/bufmgr.h"
+
+/* ------------------------------------------------------------------------
+ * Window: how far ahead
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The distance is that between what is needed now and the last that is looked
+ * up.  It is 0 as long as nobody has to wait, doubles while lookups ahead begin
+ * reads, and halves when they find everything in memory.
+ */
+typedef struct AioLookupWindow
+{
+	int			distance;
+	int			distance_max;	/* most that may be looked up ahead */
+	bool		may_stop;		/* what is ahead may never be needed */
+	uint64		needed;			/* so far */
+} AioLookupWindow;
+
+extern void AioWindowOpen(AioLookupWindow *window, int distance_max,
+						  bool may_stop);
+extern bool AioWindowBegins(AioLookupWindow *window);
+extern void AioWindowAdjust(AioLookupWindow *window, bool has_read);
+
+/* ------------------------------------------------------------------------
+ * Probe: read what a lookup will read
+ * ------------------------------------------------------------------------
+ */
+
+/* An index that is looked up, perhaps once for each outer row of a loop. */
+typedef struct AioLookupTarget
+{
+	PlanState  *node;
+	Relation	index;
+	Relation	heap;
+	const AioIndexAmOps *ops;
+	ScanKey		keys;			/* those that do not change are set */
+	int			nkeys;
+	IndexRuntimeKeyInfo *runtime_keys;
+	int			nruntime_keys;
+	ScanDirection direction;
+	bool		index_only;
+	bool		leaf_only;		/* somebody else reads the table's pages */
+	bool		first_only;		/* one match is enough */
+
+	/* partitions: it is this child of an Append that prunes at run time */
+	AppendState *append;
+	int			child;
+
+	/* keys that this has seen are not looked up again; hashes of such keys */
+	MemoizeState *memoize;
+	uint32	   *seen;
+} AioLookupTarget;
+
+extern bool AioRunProbes(List *targets, AioScopeBody body, void *arg);
+extern void AioProbe(AioScope *scope, const AioLookupTarget *target,
+					 ScanKey keys, int ahead);
+
+/* ------------------------------------------------------------------------
+ * Loops and scans of a statement
+ * ------------------------------------------------------------------------
+ */
+
+/* waits for pages of a loop's targets after which it looks ahead */
+#define AIO_WAITS_BEFORE_OPENING	2
+
+/*
+ * What may be put before a node's ExecProcNode, the first one next to it.  A
+ * node can be all three.
+ */
+typedef enum AioLookupLayer
+{
+	AIO_LOOKUP_SCAN,
+	AIO_LOOKUP_PROJECTION,		/* a loop, over the rows that a node projects */
+	AIO_LOOKUP_OUTER,			/* a loop, over the outer rows of a join */
+} AioLookupLayer;
+
+#define AIO_LOOKUP_LAYERS	3
+
+typedef TupleTableSlot *(*AioLookupNext) (void *arg);
+
+/* A node before whose ExecProcNode something is put. */
+typedef struct AioLookupNode
+{
+	PlanState  *node;
+	ExecProcNodeMtd real;		/* upstream's */
+	bool		replaced;		/* by ours */
+	AioLookupNext next[AIO_LOOKUP_LAYERS];
+	void	   *arg[AIO_LOOKUP_LAYERS];
+} AioLookupNode;
+
+/* A parameter that a loop sets for each outer row. */
+typedef struct AioLoopParam
+{
+	int			paramno;
+	AttrNumber	attno;			/* it is that column, */
+	Expr	   *arg;			/* or the value of this, in terms of the node */
+	ExprState  *value;			/* likewise, in terms of a row that is ahead */
+} AioLoopParam;
+
+/* A target list that is evaluated later than the node produces its rows. */
+typedef struct AioLookupProjection
+{
+	TupleDesc	desc;			/* of rows ahead: columns that it refers to */
+	List	   *vars;			/* the same, in terms of the node */
+	ExprContext *econtext;
+	ProjectionInfo *original;
+	ProjectionInfo *rows;		/* has the node produce rows ahead */
+	ProjectionInfo *output;		/* makes what the node returns of such a row */
+} AioLookupProjection;
+
+/*
+ * A loop that looks up indexes for each outer row: a nested loop, or a node in
+ * whose target list there are correlated subqueries.
+ */
+typedef struct AioLookupLoop
+{
+	PlanState  *node;
+	PlanState  *outer;			/* gives the rows: outer node of a join, or
+								 * node */
+	AioLookupLayer layer;		/* in front of it */
+	List	   *params;			/* of AioLoopParam */
+	List	   *targets;		/* of AioLookupTarget */
+	AioLookupProjection *projection;	/* if it is not a join, when it has
+										 * been open */
+	LimitState *limit;			/* whose rows are those of the loop, or NULL */
+	bool		may_stop;
+	int			waits;			/* for pages of the targets, while closed */
+	int			waits_wanted;	/* to open */
+	bool		closed_for_good;	/* its outer rows cannot be had ahead */
+
+	/* while rows are taken ahead */
+	bool		open;
+	AioLookupWindow window;
+	MemoryContext context;		/* what follows, and rows */
+	MemoryContext probe_context;	/* keys, until all probes have ended */
+	ExprContext *econtext;
+	bool		watches_rescan;
+	TupleDesc	desc;			/* of rows */
+	TupleTableSlot **slots;
+	int			nslots;
+	uint32		nfilled;		/* rows in slots[], counted from the first */
+	uint32		ntaken;
+	bool		at_end;			/* there is no further outer row */
+	ErrorData  *error;			/* that is raised when all have been taken */
+} AioLookupLoop;
+
+/* A scan that reads heap pages in the order of an index, or has array keys. */
+typedef struct AioLookupScan
+{
+	AioLookupTarget target;
+	AioLookupWindow window;
+	ItemPointerData last;		/* TID looked up last */
+	int			nahead;			/* looked up, as many before that one and it */
+	bool		goes_on;		/* looks further ahead as rows are returned */
+	int			rows;			/* returned since the scan looked ahead last */
+
+	/* array keys */
+	bool		searches;		/* has some, and may be probed for them */
+	int			search;			/* that was probed last */
+	int			nsearches;		/* ahead, when that was done */
+	MemoryContext context;		/* keys */
+} AioLookupScan;
+
+/* What a statement looks up. */
+typedef struct AioLookups
+{
+	struct AioLookups *next;
+	EState	   *estate;
+	MemoryContext context;
+	List	   *loops;			/* of AioLookupLoop */
+	List	   *scans;			/* of AioLookupScan */
+	List	   *nodes;			/* of AioLookupNode */
+	List	   *subplans;		/* PlanStates that have been searched */
+	List	   *limits;			/* of LimitState */
+	List	   *marked;			/* PlanStates that a merge join has go back */
+} AioLookups;
+
+/* lookup_plan.c */
+extern int	AioLookupLimit(Relation heap);
+extern const AioIndexAmOps *AioLookupAm(Relation index, Relation heap);
+extern void AioFindLookups(AioLookups *lookups, PlanState *plan);
+
+/* lookup_statement.c */
+extern AioLookups *AioLookupsOf(const QueryDesc *query);
+extern void AioLookupAttach(PlanState *node, AioLookupLayer layer,
+							AioLookupNext next, void *arg);
+extern void AioLookupDetach(PlanState *node, AioLookupLayer layer);
+extern TupleTableSlot *AioLookupBelow(PlanState *node, AioLookupLayer layer);
+
+/* lookup_projection.c */
+extern bool AioFindProjectedLookups(PlanState *node, List **subplans,
+									List **params);
+extern AioLookupProjection *AioMakeProjection(PlanState *node, List *params);
+extern void AioProjectLater(PlanState *node, AioLookupProjection *projection,
+							bool later);
+extern TupleTableSlot *AioProject(AioLookupProjection *projection,
+								  TupleTableSlot *row);
+
+/* lookup_loop.c */
+extern void AioOpenLoop(AioLookupLoop *loop, int distance_max);
+
+/* lookup_search.c */
+extern bool AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
+							 ScanDirection direction, bool *has_read);
+
+/* lookup_scan.c */
+extern void AioLookUpScan(AioLookupScan *scan, Relation rel,
+						  BlockNumber block);
+extern void AioGoOnLookingUp(AioLookupScan *scan);
+
+#endif							/* AIO_LOOKUP_H */

@@ -1,0 +1,594 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup_loop.c
+ *	  Loops over outer rows: take rows ahead, and probe the keys that will be
+ *	  looked up with them.
+ *
+ * While a loop is open, a function of ours is put before the ExecProcNode of
+ * the node that gives the outer rows.  It takes rows, copies them, has their
+ * keys probed, and returns them one after the other; whoever asks for them does
+ * not notice.  Rows are taken in groups of half the window: while the pages of
+ * the index arrive that one group will need, those of the table are on their
+ * way for the group before.
+ *
+ * A nested loop takes rows of its outer node, which it puts into parameters of
+ * its inner node.  A node with correlated subqueries in its target list takes
+ * rows of its own, and evaluates the target list later (lookup_projection.c).
+ *
+ * INVARIANT-62: outer rows are taken ahead only if producing them has no side
+ * effects besides an error.  If a row may never be needed, producing it cannot
+ * fail for what is in it; otherwise the error is raised when all rows before it
+ * have been returned.
+ *
+ * Rows ahead are copies of bounded size (work_mem).  They are forgotten when
+ * the node is rescanned, which its expression context tells.
+ *
+ * Tests: src/test/aio/lookup.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "aio/executor_run.h"
+#include "aio/task_port.h"
+#include "aio/usage.h"
+#include "common/hashfn.h"
+#include "executor/execPartition.h"
+#include "executor/executor.h"
+#include "guard.h"
+#include "lookup.h"
+#include "miscadmin.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+static TupleTableSlot *next_row(void *arg);
+
+/* keys that are remembered of a target, a power of 2 */
+#define SEEN_KEYS	4096
+
+/* a window so wide has opened in earnest */
+#define DISTANCE_USEFUL		8
+
+/* after so many waits, a loop that has gained nothing is tried again */
+#define WAITS_WANTED_MAX	1024
+
+static inline uint32
+rows_ahead(const AioLookupLoop *loop)
+{
+	return loop->nfilled - loop->ntaken;
+}
+
+static inline TupleTableSlot **
+slot_of(AioLookupLoop *loop, uint32 row)
+{
+	return &loop->slots[row % loop->nslots];
+}
+
+/*
+ * Nothing is gained.  A loop that finds this out again and again, because it is
+ * others who wait for pages of its tables, opens less and less often.
+ */
+static void
+close_loop(AioLookupLoop *loop)
+{
+	Assert(rows_ahead(loop) == 0);
+	AioLookupDetach(loop->outer, loop->layer);
+	loop->open = false;
+	loop->waits = 0;
+	loop->waits_wanted = Min(2 * loop->waits_wanted, WAITS_WANTED_MAX);
+}
+
+/*
+ * The value of a parameter that has not been needed yet would be computed by
+ * whoever asks for it first.
+ */
+static bool
+params_are_computed(const EState *estate)
+{
+	int			nparams = list_length(estate->es_plannedstmt->paramExecTypes);
+
+	for (int i = 0; i < nparams; i++)
+	{
+		if (estate->es_param_exec_vals[i].execPlan != NULL)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Has a node been told how many of its rows are wanted?  A sort has no others
+ * then.
+ */
+static bool
+is_bounded(PlanState *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_ResultState:
+			return outerPlanState(node) != NULL && is_bounded(outerPlanState(node));
+		case T_SubqueryScanState:
+			return is_bounded(castNode(SubqueryScanState, node)->subplan);
+		case T_AppendState:
+		case T_MergeAppendState:
+		case T_GatherState:
+		case T_GatherMergeState:
+			/* each child is told the same */
+			return true;
+		case T_SortState:
+			return castNode(SortState, node)->bounded;
+		case T_IncrementalSortState:
+			return castNode(IncrementalSortState, node)->bounded;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Is a statement executed in parts?  Then WHERE CURRENT OF may ask a node which
+ * row it is at, and whoever asks for the next part may be another user, of whom
+ * a target list that is compiled then would demand privileges.
+ */
+static bool
+stops_at_rows(const EState *estate)
+{
+	const AioExecutorRun *run = AioRunning();
+
+	return run == NULL || run->query->estate != estate || !run->to_end ||
+		run->goes_on;
+}
+
+/* Is there anything that outer rows would do if they were produced ahead? */
+static bool
+rows_have_side_effects(AioLookupLoop *loop)
+{
+	/* a row that is not needed may not be locked, either */
+	if (loop->may_stop && IsolationIsSerializable())
+		return true;
+	if (loop->layer == AIO_LOOKUP_OUTER)
+		return AioRowsHaveSideEffects(loop->outer, loop->may_stop, false);
+	return stops_at_rows(loop->node->state) ||
+		AioRowsHaveSideEffects(loop->node, loop->may_stop, true);
+}
+
+/* Begin to take outer rows ahead, if that can be done. */
+void
+AioOpenLoop(AioLookupLoop *loop, int distance_max)
+{
+	EState	   *estate = loop->outer->state;
+
+	Assert(!loop->open && !loop->closed_for_good);
+
+	if (loop->context == NULL)
+	{
+		loop->may_stop =
+			!AioAllRowsWanted(estate, loop->limit != NULL ?
+							  loop->limit->ps.plan : loop->outer->plan, true);
+		if (rows_have_side_effects(loop))
+		{
+			loop->closed_for_good = true;
+			return;
+		}
+		loop->context = AllocSetContextCreate(estate->es_query_cxt,
+											  "outer rows ahead",
+											  ALLOCSET_DEFAULT_SIZES);
+		loop->probe_context = AllocSetContextCreate(loop->context,
+													"probes",
+													ALLOCSET_DEFAULT_SIZES);
+		loop->nslots = pg_nextpower2_32(distance_max + 2);
+		loop->slots = MemoryContextAllocZero(loop->context,
+											 loop->nslots * sizeof(TupleTableSlot *));
+	}
+	AioLookupAttach(loop->outer, loop->layer, next_row, loop);
+	loop->open = true;
+	loop->at_end = false;
+	AioWindowOpen(&loop->window, Min(distance_max, loop->nslots - 2), loop->may_stop);
+}
+
+/*
+ * Before the first row is taken ahead.  This is not done when the loop is
+ * opened, because then its node is at work.
+ */
+static void
+prepare(AioLookupLoop *loop)
+{
+	MemoryContext old;
+
+	if (loop->econtext != NULL)
+		return;
+	old = MemoryContextSwitchTo(loop->outer->state->es_query_cxt);
+	if (loop->layer == AIO_LOOKUP_PROJECTION)
+		loop->projection = AioMakeProjection(loop->node, loop->params);
+
+	/* a copy is not counted by a resource owner */
+	loop->desc = CreateTupleDescCopy(loop->projection != NULL ?
+									 loop->projection->desc :
+									 ExecGetResultType(loop->outer));
+	loop->econtext = CreateExprContext(loop->outer->state);
+	MemoryContextSwitchTo(old);
+}
+
+/* The node is rescanned, or ends: rows ahead are not wanted any more. */
+static void
+forget_rows(Datum arg)
+{
+	AioLookupLoop *loop = (AioLookupLoop *) DatumGetPointer(arg);
+
+	loop->watches_rescan = false;
+	aio_usage[AIO_KIND_LOOKUP].cancelled +=
+		rows_ahead(loop) * list_length(loop->targets);
+	loop->ntaken = loop->nfilled;
+	loop->at_end = false;
+	loop->error = NULL;
+
+	/* the node may be executed by another function from now on */
+	if (loop->projection != NULL)
+		AioProjectLater(loop->node, loop->projection, false);
+
+	/* what is memoized may be thrown away, too */
+	foreach_ptr(AioLookupTarget, target, loop->targets)
+	{
+		if (target->seen != NULL)
+			MemSet(target->seen, 0, SEEN_KEYS * sizeof(uint32));
+	}
+}
+
+static void
+watch_rescan(AioLookupLoop *loop)
+{
+	if (loop->watches_rescan)
+		return;
+	RegisterExprContextCallback(loop->node->ps_ExprContext, forget_rows,
+								PointerGetDatum(loop));
+	loop->watches_rescan = true;
+}
+
+static TupleTableSlot *
+make_slot(AioLookupLoop *loop)
+{
+	const TupleTableSlotOps *ops = &TTSOpsVirtual;
+	MemoryContext old = MemoryContextSwitchTo(loop->context);
+	TupleTableSlot *slot;
+
+	/* the join's expressions may have been compiled for a certain kind */
+	if (loop->projection == NULL)
+	{
+		bool		is_fixed;
+
+		ops = ExecGetResultSlotOps(loop->outer, &is_fixed);
+		if (!is_fixed)
+			ops = &TTSOpsMinimalTuple;
+	}
+	slot = MakeSingleTupleTableSlot(loop->desc, ops);
+	MemoryContextSwitchTo(old);
+	return slot;
+}
+
+/* Take one more row from upstream's node.  Returns false at the end. */
+static bool
+take_row(AioLookupLoop *loop)
+{
+	TupleTableSlot *row = AioLookupBelow(loop->outer, loop->layer);
+	TupleTableSlot **slot;
+
+	if (TupIsNull(row))
+	{
+		loop->at_end = true;
+		return false;
+	}
+	slot = slot_of(loop, loop->nfilled);
+	if (*slot == NULL)
+		*slot = make_slot(loop);
+	ExecCopySlot(*slot, row);
+	ExecMaterializeSlot(*slot);
+	loop->nfilled++;
+	return true;
+}
+
+static bool
+memory_is_used_up(AioLookupLoop *loop)
+{
+	return MemoryContextMemAllocated(loop->context, false) >
+		(Size) work_mem * 1024;
+}
+
+/*
+ * Take rows until there are 'wanted' ahead.  The caller needs the first of them
+ * at once; an error in producing others is kept until they are needed, as
+ * guard.c does it: the statement fails then in any case, and no row is produced
+ * meanwhile.
+ */
+static void
+take_rows(AioLookupLoop *loop, uint32 wanted)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	int			nest_level = GetCurrentTransactionNestLevel();
+	uint32		holdoff = InterruptHoldoffCount;
+	uint32		cancel_holdoff = QueryCancelHoldoffCount;
+
+	if (rows_ahead(loop) == 0 && !take_row(loop))
+		return;
+
+	PG_TRY();
+	{
+		while (rows_ahead(loop) < wanted && !memory_is_used_up(loop) &&
+			   take_row(loop))
+			;
+	}
+	PG_CATCH();
+	{
+		if (loop->may_stop || !AioMayBeDataError(geterrcode()) ||
+			geterrcode() == ERRCODE_INTERNAL_ERROR ||
+			GetCurrentTransactionNestLevel() != nest_level)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(loop->context);
+		loop->error = CopyErrorData();
+		FlushErrorState();
+		AioCleanUpAfterError();
+		InterruptHoldoffCount = holdoff;
+		QueryCancelHoldoffCount = cancel_holdoff;
+		CurrentResourceOwner = owner;
+		MemoryContextSwitchTo(context);
+		loop->at_end = true;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * The keys of a lookup, with the values of the row whose parameters are set.
+ * NULL if one of them is null: nothing is looked up then.
+ */
+static ScanKey
+make_keys(AioLookupLoop *loop, const AioLookupTarget *target)
+{
+	ScanKey		keys = palloc_array(ScanKeyData, target->nkeys);
+
+	memcpy(keys, target->keys, target->nkeys * sizeof(ScanKeyData));
+	for (int i = 0; i < target->nruntime_keys; i++)
+	{
+		const IndexRuntimeKeyInfo *info = &target->runtime_keys[i];
+		ScanKey		key = &keys[info->scan_key - target->keys];
+		bool		isnull;
+
+		key->sk_argument = ExecEvalExpr(info->key_expr, loop->econtext, &isnull);
+		if (isnull)
+			return NULL;
+		if (info->key_toastable)
+			key->sk_argument = PointerGetDatum(PG_DETOAST_DATUM(key->sk_argument));
+		key->sk_flags &= ~SK_ISNULL;
+	}
+	return keys;
+}
+
+/* Will run-time pruning leave this partition, with the parameters as set? */
+static bool
+is_scanned(const AioLookupTarget *target, const AppendState **pruned,
+		   Bitmapset **left)
+{
+	if (target->append == NULL)
+		return true;
+	if (*pruned != target->append)
+	{
+		*left = ExecFindMatchingSubPlans(target->append->as_prune_state, false,
+										 NULL);
+		*pruned = target->append;
+	}
+	return bms_is_member(target->child, *left);
+}
+
+/*
+ * Has this key been probed before, and are results memoized above the scan?
+ * Then they are not looked up again, unless memory has been too small for them.
+ */
+static bool
+is_memoized(AioLookupLoop *loop, AioLookupTarget *target)
+{
+	MemoizeState *memoize = target->memoize;
+	uint32		hash = 1;
+	uint32	   *seen;
+
+	if (memoize == NULL || memoize->stats.cache_evictions > 0)
+		return false;
+	for (int i = 0; i < memoize->nkeys; i++)
+	{
+		bool		isnull;
+		Datum		key = ExecEvalExpr(memoize->param_exprs[i], loop->econtext,
+									   &isnull);
+		uint32		one = 0;
+
+		if (!isnull && memoize->binary_mode)
+		{
+			CompactAttribute *attr =
+				TupleDescCompactAttr(memoize->hashkeydesc, i);
+
+			one = datum_image_hash(key, attr->attbyval, attr->attlen);
+		}
+		else if (!isnull)
+			one = DatumGetUInt32(FunctionCall1Coll(&memoize->hashfunctions[i],
+												   memoize->collations[i], key));
+		hash = hash_combine(hash, one);
+	}
+	if (target->seen == NULL)
+		target->seen = MemoryContextAllocZero(loop->context,
+											  SEEN_KEYS * sizeof(uint32));
+	seen = &target->seen[hash % SEEN_KEYS];
+	if (*seen == hash)
+		return true;
+	*seen = hash;
+	return false;
+}
+
+/* Set the parameters that the loop sets for this row. */
+static void
+set_params(AioLookupLoop *loop, TupleTableSlot *row)
+{
+	ParamExecData *values = loop->outer->state->es_param_exec_vals;
+
+	loop->econtext->ecxt_outertuple = row;
+	foreach_ptr(AioLoopParam, param, loop->params)
+	{
+		ParamExecData *value = &values[param->paramno];
+
+		if (param->attno != 0)
+			value->value = slot_getattr(row, param->attno, &value->isnull);
+		else
+			value->value = ExecEvalExpr(param->value, loop->econtext,
+										&value->isnull);
+	}
+}
+
+/* Which rows to probe. */
+typedef struct Rows
+{
+	AioLookupLoop *loop;
+	uint32		first;
+} Rows;
+
+/*
+ * AioScopeBody.  The parameters that the loop sets before what it does for each
+ * row are set to the values of rows to come.
+ */
+static void
+probe_rows(AioScope *scope, void *arg)
+{
+	Rows	   *rows = arg;
+	AioLookupLoop *loop = rows->loop;
+
+	for (uint32 row = rows->first; row != loop->nfilled; row++)
+	{
+		const AppendState *pruned = NULL;
+		Bitmapset  *left = NULL;
+
+		set_params(loop, *slot_of(loop, row));
+		foreach_ptr(AioLookupTarget, target, loop->targets)
+		{
+			ScanKey		keys;
+
+			if (!is_scanned(target, &pruned, &left) ||
+				is_memoized(loop, target))
+				continue;
+			keys = make_keys(loop, target);
+			if (keys != NULL)
+				AioProbe(scope, target, keys, row - loop->ntaken);
+		}
+	}
+}
+
+/* Probe the keys of the rows from this one on. */
+static void
+probe(AioLookupLoop *loop, uint32 first)
+{
+	Rows		rows = {.loop = loop,.first = first};
+	ParamExecData *values = loop->outer->state->es_param_exec_vals;
+	ParamExecData *saved;
+	MemoryContext old;
+	bool		has_read;
+	int			i = 0;
+
+	if (first == loop->nfilled || !AioScopeAllowed())
+		return;
+
+	MemoryContextReset(loop->probe_context);
+	old = MemoryContextSwitchTo(loop->probe_context);
+	saved = palloc_array(ParamExecData, list_length(loop->params));
+	foreach_ptr(AioLoopParam, param, loop->params)
+		saved[i++] = values[param->paramno];
+	has_read = AioRunProbes(loop->targets, probe_rows, &rows);
+	i = 0;
+	foreach_ptr(AioLoopParam, param, loop->params)
+		values[param->paramno] = saved[i++];
+	MemoryContextSwitchTo(old);
+
+	AioWindowAdjust(&loop->window, has_read);
+	if (loop->window.distance >= DISTANCE_USEFUL)
+		loop->waits_wanted = AIO_WAITS_BEFORE_OPENING;
+}
+
+/* Rows that whoever executes the node may ask for, at most 'max'. */
+static uint32
+rows_wanted(const AioLookupLoop *loop, uint32 max)
+{
+	const LimitState *limit = loop->limit;
+
+	if (limit == NULL || limit->noCount)
+		return max;
+
+	/* the position is that of the row before the one that is asked for now */
+	return (uint32) Max(Min(limit->offset + limit->count - limit->position,
+							(int64) max), 1);
+}
+
+/*
+ * May more rows be taken than the one that is needed now?  This may differ from
+ * one scan of the node to the next.
+ */
+static bool
+may_take_ahead(const AioLookupLoop *loop)
+{
+	return params_are_computed(loop->outer->state) &&
+		(loop->layer == AIO_LOOKUP_OUTER || loop->limit != NULL ||
+		 !is_bounded(loop->node));
+}
+
+/* Have as many rows ahead as the window allows, and their keys probed. */
+static void
+look_ahead(AioLookupLoop *loop)
+{
+	uint32		first = loop->nfilled;
+
+	prepare(loop);
+	if (loop->projection != NULL)
+		AioProjectLater(loop->node, loop->projection, true);
+	if (may_take_ahead(loop))
+	{
+		take_rows(loop, rows_wanted(loop, loop->window.distance + 1));
+		probe(loop, first);
+	}
+	else if (rows_ahead(loop) == 0)
+		take_rows(loop, 1);
+
+	/* a scan with keys that are computed begins with a rescan of its own */
+	watch_rescan(loop);
+}
+
+/* AioLookupNext: the next outer row. */
+static TupleTableSlot *
+next_row(void *arg)
+{
+	AioLookupLoop *loop = arg;
+	AioLookupWindow *window = &loop->window;
+
+	Assert(loop->open);
+	window->needed++;
+	watch_rescan(loop);
+	if (window->distance == 0 && rows_ahead(loop) == 0 && !loop->at_end)
+	{
+		/* not yet, or nothing is gained as everything is in memory */
+		if (loop->projection != NULL)
+			AioProjectLater(loop->node, loop->projection, false);
+		if (!AioWindowBegins(window))
+			close_loop(loop);
+		return AioLookupBelow(loop->outer, loop->layer);
+	}
+	if (window->distance > 0 && !loop->at_end &&
+		rows_ahead(loop) <= window->distance / 2)
+		look_ahead(loop);
+	if (rows_ahead(loop) > 0)
+	{
+		TupleTableSlot *row = *slot_of(loop, loop->ntaken++);
+
+		return loop->projection == NULL ? row : AioProject(loop->projection, row);
+	}
+	if (loop->error != NULL)
+	{
+		ErrorData  *error = loop->error;
+
+		loop->error = NULL;
+		ReThrowError(error);
+	}
+	return NULL;
+}

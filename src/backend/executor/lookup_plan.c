@@ -1,0 +1,513 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup_plan.c
+ *	  Find what a running statement looks up in indexes.
+ *
+ * These are nested loops whose inner side looks up an index for each outer
+ * row, nodes whose target list has subqueries that do, scans in the order of an
+ * index, and scans with array keys.
+ *
+ * Nothing is opened, locked or looked up in catalogs here, except for the
+ * properties of functions.
+ *
+ * Tests: src/test/aio/lookup.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/index_policy.h"
+#include "aio/lookup.h"
+#include "aio/task_port.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_am_d.h"
+#include "executor/execPartition.h"
+#include "executor/executor.h"
+#include "guard.h"
+#include "lookup.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "storage/aio.h"
+#include "utils/rel.h"
+#include "utils/spccache.h"
+
+/* aio.lookup_ahead */
+int			aio_lookup_ahead = 64;
+
+/*
+ * How far ahead of need pages of this table may be read: 0 if its tablespace
+ * wants no concurrency, a page is lost by being read, or I/O is synchronous.
+ */
+int
+AioLookupLimit(Relation heap)
+{
+	if (zero_damaged_pages || io_method == IOMETHOD_SYNC ||
+		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) == 0)
+		return 0;
+	return Min(aio_lookup_ahead, 2 * AioTaskLimit());
+}
+
+/* The access method, if pages of both may be read ahead. */
+const AioIndexAmOps *
+AioLookupAm(Relation index, Relation heap)
+{
+	if (index == NULL || heap == NULL ||
+		RelationUsesLocalBuffers(heap) || IsCatalogRelation(heap) ||
+		heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		return NULL;
+	return AioFindIndexAm(index->rd_indam->aminsert);
+}
+
+/* May tasks scan this index? */
+static bool
+may_probe(const AioLookupTarget *target)
+{
+	Relation	index = target->index;
+	int			nsupport = index->rd_indam->amsupport *
+		IndexRelationGetNumberOfKeyAttributes(index);
+
+	if (!target->ops->scans_suspend || index->rd_indam->amgettuple == NULL)
+		return false;
+	for (int i = 0; i < nsupport; i++)
+	{
+		if (OidIsValid(index->rd_support[i]) &&
+			AioFunctionIsUserCode(index->rd_support[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Can keys of an index scan be evaluated before it is their turn? */
+static bool
+keys_can_be_had(const AioLookupTarget *target)
+{
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		/* its members are in an array of their own */
+		if (target->keys[i].sk_flags & SK_ROW_HEADER)
+			return false;
+		if (AioFunctionIsUserCode(target->keys[i].sk_func.fn_oid))
+			return false;
+	}
+	for (int i = 0; i < target->nruntime_keys; i++)
+	{
+		if (AioExpressionHasSideEffects((Node *) target->runtime_keys[i].key_expr->expr, true))
+			return false;
+	}
+	return target->nruntime_keys > 0;
+}
+
+/* Can an Append's partitions be pruned before it is their turn? */
+static bool
+pruning_can_be_had(const PartitionPruneState *prune)
+{
+	for (int i = 0; i < prune->num_partprunedata; i++)
+	{
+		const PartitionPruningData *hierarchy = prune->partprunedata[i];
+
+		for (int j = 0; j < hierarchy->num_partrelprunedata; j++)
+		{
+			foreach_ptr(PartitionPruneStep, step,
+						hierarchy->partrelprunedata[j].exec_pruning_steps)
+			{
+				const PartitionPruneStepOp *op;
+
+				if (!IsA(step, PartitionPruneStepOp))
+					continue;
+				op = castNode(PartitionPruneStepOp, step);
+				if (AioExpressionHasSideEffects((Node *) op->exprs, true))
+					return false;
+				foreach_oid(function, op->cmpfns)
+				{
+					if (AioFunctionIsUserCode(function))
+						return false;
+				}
+			}
+		}
+	}
+	return true;
+}
+
+/* Can keys of a Memoize node be hashed before it is their turn? */
+static bool
+memoize_can_be_had(const MemoizeState *memoize)
+{
+	const Memoize *plan = castNode(Memoize, memoize->ss.ps.plan);
+
+	if (AioExpressionHasSideEffects((Node *) plan->param_exprs, true))
+		return false;
+	for (int i = 0; !memoize->binary_mode && i < memoize->nkeys; i++)
+	{
+		if (AioFunctionIsUserCode(memoize->hashfunctions[i].fn_oid))
+			return false;
+	}
+	return true;
+}
+
+/* The index that a node looks up, if it does. */
+static bool
+describe(PlanState *node, Relation bitmap_heap, AioLookupTarget *target)
+{
+	int			norderbys = 0;
+
+	MemSet(target, 0, sizeof(*target));
+	target->node = node;
+	target->direction = ForwardScanDirection;
+	switch (nodeTag(node))
+	{
+		case T_IndexScanState:
+			{
+				IndexScanState *scan = castNode(IndexScanState, node);
+
+				target->index = scan->iss_RelationDesc;
+				target->heap = scan->ss.ss_currentRelation;
+				target->keys = scan->iss_ScanKeys;
+				target->nkeys = scan->iss_NumScanKeys;
+				target->runtime_keys = scan->iss_RuntimeKeys;
+				target->nruntime_keys = scan->iss_NumRuntimeKeys;
+				target->direction = ((IndexScan *) node->plan)->indexorderdir;
+				norderbys = scan->iss_NumOrderByKeys;
+				break;
+			}
+		case T_IndexOnlyScanState:
+			{
+				IndexOnlyScanState *scan = castNode(IndexOnlyScanState, node);
+
+				target->index = scan->ioss_RelationDesc;
+				target->heap = scan->ss.ss_currentRelation;
+				target->keys = scan->ioss_ScanKeys;
+				target->nkeys = scan->ioss_NumScanKeys;
+				target->runtime_keys = scan->ioss_RuntimeKeys;
+				target->nruntime_keys = scan->ioss_NumRuntimeKeys;
+				target->direction = ((IndexOnlyScan *) node->plan)->indexorderdir;
+				target->index_only = true;
+				norderbys = scan->ioss_NumOrderByKeys;
+				break;
+			}
+		case T_BitmapIndexScanState:
+			{
+				BitmapIndexScanState *scan = castNode(BitmapIndexScanState, node);
+
+				/* the access method cannot take an array */
+				if (scan->biss_NumArrayKeys > 0)
+					return false;
+				target->index = scan->biss_RelationDesc;
+				target->heap = bitmap_heap;
+				target->keys = scan->biss_ScanKeys;
+				target->nkeys = scan->biss_NumScanKeys;
+				target->runtime_keys = scan->biss_RuntimeKeys;
+				target->nruntime_keys = scan->biss_NumRuntimeKeys;
+				break;
+			}
+		default:
+			return false;
+	}
+	target->ops = AioLookupAm(target->index, target->heap);
+	return target->ops != NULL && norderbys == 0;
+}
+
+/* Where the walk of what is executed for each outer row has come to. */
+typedef struct InnerWalk
+{
+	AioLookupLoop *loop;
+	bool		first_only;
+	AppendState *append;
+	int			child;
+	MemoizeState *memoize;
+	Relation	bitmap_heap;
+} InnerWalk;
+
+/*
+ * PlanState walker: indexes that are looked up with values of the outer row.
+ * What is on the inner side of a join below depends on that one's outer row.
+ */
+static bool
+find_targets(PlanState *node, void *context)
+{
+	InnerWalk	walk = *(InnerWalk *) context;
+	AioLookupTarget target;
+	bool		is_scan = IsA(node, IndexScanState) ||
+		IsA(node, IndexOnlyScanState);
+
+	/* what is below correlated subplans has other parameters */
+	if (!is_scan && (node->subPlan != NIL || node->initPlan != NIL))
+		return false;
+
+	switch (nodeTag(node))
+	{
+		case T_NestLoopState:
+			return find_targets(outerPlanState(node), &walk);
+
+		case T_AppendState:
+			{
+				AppendState *append = castNode(AppendState, node);
+				bool		prunes = append->as_prune_state != NULL &&
+					append->as_prune_state->do_exec_prune &&
+					pruning_can_be_had(append->as_prune_state);
+
+				for (int i = 0; i < append->as_nplans; i++)
+				{
+					if (prunes)
+					{
+						walk.append = append;
+						walk.child = i;
+					}
+					(void) find_targets(append->appendplans[i], &walk);
+				}
+				return false;
+			}
+
+		case T_LimitState:
+		case T_MergeJoinState:
+		case T_UniqueState:
+			walk.first_only = true;
+			return planstate_tree_walker(node, find_targets, &walk);
+
+		case T_SortState:
+		case T_AggState:
+		case T_HashState:
+			walk.first_only = false;
+			return planstate_tree_walker(node, find_targets, &walk);
+
+		case T_MemoizeState:
+			if (memoize_can_be_had(castNode(MemoizeState, node)))
+				walk.memoize = castNode(MemoizeState, node);
+			return planstate_tree_walker(node, find_targets, &walk);
+
+		case T_BitmapHeapScanState:
+			walk.bitmap_heap = castNode(BitmapHeapScanState, node)->ss.ss_currentRelation;
+			return planstate_tree_walker(node, find_targets, &walk);
+
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+		case T_BitmapIndexScanState:
+			if (describe(node, walk.bitmap_heap, &target) &&
+				may_probe(&target) && keys_can_be_had(&target))
+			{
+				AioLookupTarget *kept = palloc(sizeof(AioLookupTarget));
+
+				*kept = target;
+				kept->first_only = walk.first_only;
+				kept->append = walk.append;
+				kept->child = walk.child;
+				kept->memoize = walk.memoize;
+				walk.loop->targets = lappend(walk.loop->targets, kept);
+			}
+			return false;
+
+		default:
+			return planstate_tree_walker(node, find_targets, &walk);
+	}
+}
+
+static AioLookupLoop *
+new_loop(PlanState *node, PlanState *outer, AioLookupLayer layer)
+{
+	AioLookupLoop *loop = palloc0(sizeof(AioLookupLoop));
+
+	loop->node = node;
+	loop->outer = outer;
+	loop->layer = layer;
+	loop->waits_wanted = AIO_WAITS_BEFORE_OPENING;
+	return loop;
+}
+
+static void
+add_nested_loop(AioLookups *lookups, NestLoopState *node)
+{
+	AioLookupLoop *loop = new_loop(&node->js.ps, outerPlanState(node),
+								   AIO_LOOKUP_OUTER);
+	InnerWalk	walk = {.loop = loop,.first_only = node->js.single_match};
+
+	(void) find_targets(innerPlanState(node), &walk);
+	if (loop->targets == NIL)
+		return;
+	foreach_node(NestLoopParam, one, ((NestLoop *) node->js.ps.plan)->nestParams)
+	{
+		AioLoopParam *param = palloc0(sizeof(AioLoopParam));
+
+		param->paramno = one->paramno;
+		param->attno = one->paramval->varattno;
+		loop->params = lappend(loop->params, param);
+	}
+	lookups->loops = lappend(lookups->loops, loop);
+}
+
+/* The LIMIT whose rows are those of this node, or NULL. */
+static LimitState *
+limit_above(const AioLookups *lookups, const PlanState *node)
+{
+	foreach_node(LimitState, limit, lookups->limits)
+	{
+		const PlanState *below = outerPlanState(limit);
+
+		if (limit->limitOption == LIMIT_OPTION_WITH_TIES)
+			continue;
+		while (below != node)
+		{
+			if (below->qual == NULL && IsA(below, ResultState) &&
+				outerPlanState(below) != NULL)
+				below = outerPlanState(below);
+			else if (below->qual == NULL && IsA(below, SubqueryScanState))
+				below = ((const SubqueryScanState *) below)->subplan;
+			else
+				break;
+		}
+		if (below == node)
+			return limit;
+	}
+	return NULL;
+}
+
+/*
+ * Subqueries in the target list of a node.  A node that has to go back may not
+ * be ahead.
+ */
+static void
+add_projection(AioLookups *lookups, PlanState *node)
+{
+	AioLookupLoop *loop;
+	List	   *subplans;
+	List	   *params;
+
+	if ((node->state->es_top_eflags & EXEC_FLAG_BACKWARD) != 0 ||
+		list_member_ptr(lookups->marked, node) ||
+		!AioFindProjectedLookups(node, &subplans, &params))
+		return;
+	loop = new_loop(node, node, AIO_LOOKUP_PROJECTION);
+	loop->params = params;
+	loop->limit = limit_above(lookups, node);
+
+	/* how far that has come does not tell what one below another has taken */
+	foreach_ptr(AioLookupLoop, other, lookups->loops)
+	{
+		if (loop->limit != NULL && other->limit == loop->limit)
+			return;
+	}
+	foreach_node(SubPlan, subplan, subplans)
+	{
+		InnerWalk	walk = {.loop = loop};
+
+		walk.first_only = subplan->subLinkType == EXISTS_SUBLINK ||
+			subplan->subLinkType == EXPR_SUBLINK;
+		(void) find_targets(list_nth(node->state->es_subplanstates,
+									 subplan->plan_id - 1), &walk);
+	}
+	if (loop->targets != NIL)
+		lookups->loops = lappend(lookups->loops, loop);
+}
+
+/* Does a scan have array keys, and may it be probed for their elements? */
+static bool
+searches(const AioLookupTarget *target)
+{
+	bool		has_arrays = false;
+
+	if (target->ops->upcoming_search == NULL || !may_probe(target))
+		return false;
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		has_arrays |= (target->keys[i].sk_flags & SK_SEARCHARRAY) != 0;
+		if ((target->keys[i].sk_flags & SK_ROW_HEADER) != 0 ||
+			AioFunctionIsUserCode(target->keys[i].sk_func.fn_oid))
+			return false;
+	}
+	return has_arrays;
+}
+
+static void
+add_scan(AioLookups *lookups, PlanState *node, Relation bitmap_heap)
+{
+	AioLookupScan *scan = palloc0(sizeof(AioLookupScan));
+
+	if (!describe(node, bitmap_heap, &scan->target))
+		return;
+	scan->search = PG_INT32_MIN;
+	scan->searches = searches(&scan->target);
+	scan->target.leaf_only = bitmap_heap != NULL;
+	if (scan->searches ||
+		(bitmap_heap == NULL && scan->target.ops->upcoming != NULL))
+		lookups->scans = lappend(lookups->scans, scan);
+}
+
+/* Those below a bitmap heap scan. */
+static void
+add_bitmap_scans(AioLookups *lookups, PlanState *node, Relation heap)
+{
+	PlanState **children = NULL;
+	int			n = 0;
+
+	switch (nodeTag(node))
+	{
+		case T_BitmapIndexScanState:
+			add_scan(lookups, node, heap);
+			break;
+		case T_BitmapAndState:
+			children = castNode(BitmapAndState, node)->bitmapplans;
+			n = castNode(BitmapAndState, node)->nplans;
+			break;
+		case T_BitmapOrState:
+			children = castNode(BitmapOrState, node)->bitmapplans;
+			n = castNode(BitmapOrState, node)->nplans;
+			break;
+		default:
+			break;
+	}
+	for (int i = 0; i < n; i++)
+		add_bitmap_scans(lookups, children[i], heap);
+}
+
+/* PlanState walker */
+static bool
+find_lookups(PlanState *node, void *context)
+{
+	AioLookups *lookups = context;
+
+	/* several expressions of a node may execute the same one */
+	if (list_member_ptr(node->state->es_subplanstates, node))
+	{
+		if (list_member_ptr(lookups->subplans, node))
+			return false;
+		lookups->subplans = lappend(lookups->subplans, node);
+	}
+	switch (nodeTag(node))
+	{
+		case T_NestLoopState:
+			add_nested_loop(lookups, castNode(NestLoopState, node));
+			break;
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+			add_scan(lookups, node, NULL);
+			break;
+		case T_BitmapHeapScanState:
+			add_bitmap_scans(lookups, outerPlanState(node),
+							 castNode(BitmapHeapScanState, node)->ss.ss_currentRelation);
+			break;
+		case T_LimitState:
+			lookups->limits = lappend(lookups->limits, node);
+			break;
+		case T_MergeJoinState:
+			lookups->marked = lappend(lookups->marked, innerPlanState(node));
+			break;
+		case T_ResultState:
+			if (list_member_ptr(lookups->marked, node))
+				lookups->marked = lappend(lookups->marked, outerPlanState(node));
+			break;
+		default:
+			break;
+	}
+	add_projection(lookups, node);
+	return planstate_tree_walker(node, find_lookups, lookups);
+}
+
+/*
+ * Find the lookups of a plan that has been initialised.  Allocates in the
+ * current memory context.
+ */
+void
+AioFindLookups(AioLookups *lookups, PlanState *plan)
+{
+	(void) find_lookups(plan, lookups);
+}

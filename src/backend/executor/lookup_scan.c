@@ -1,0 +1,229 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup_scan.c
+ *	  Scans in the order of an index: read heap pages ahead.
+ *
+ * The page of the index that a scan has in hand tells which rows it will
+ * return next.  When the scan has to wait for a heap page, the pages of the
+ * rows after it are read as well, and the next page of the index.  A scan whose
+ * pages are in memory never comes here, and nothing is kept for it.  What a
+ * scan with array keys is going to search for is probed (lookup_search.c).
+ *
+ * What is read ahead is a forecast: the scan goes its own way, and filters,
+ * visibility and entries that are killed do not concern us.
+ *
+ * Tests: src/test/aio/lookup.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relscan.h"
+#include "access/visibilitymap.h"
+#include "aio/block.h"
+#include "aio/lookup.h"
+#include "aio/read.h"
+#include "aio/usage.h"
+#include "lookup.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+/* TIDs asked of the access method at a time */
+#define TIDS_MAX	128
+
+/* The scan, if it has begun. */
+static IndexScanDesc
+get_scan(const AioLookupScan *lookup)
+{
+	PlanState  *node = lookup->target.node;
+	IndexScanDesc scan;
+
+	if (IsA(node, IndexScanState))
+		scan = castNode(IndexScanState, node)->iss_ScanDesc;
+	else if (IsA(node, IndexOnlyScanState))
+		scan = castNode(IndexOnlyScanState, node)->ioss_ScanDesc;
+	else
+		scan = castNode(BitmapIndexScanState, node)->biss_ScanDesc;
+	return scan != NULL && scan->opaque != NULL ? scan : NULL;
+}
+
+/*
+ * How many of the TIDs that come next have been looked up already: those up to
+ * the one that was looked up last, if that is still to come.
+ */
+static int
+count_known(AioLookupScan *lookup, const ItemPointerData *tids, int ntids)
+{
+	for (int i = 0; lookup->nahead > 0 && i < ntids; i++)
+	{
+		if (ItemPointerEquals(unconstify(ItemPointerData *, &tids[i]), &lookup->last))
+			return i + 1;
+	}
+	return 0;
+}
+
+/*
+ * Begin to read the heap pages of the rows that come next, as far as the window
+ * allows, and the next page of the index.  Returns false if there is none that
+ * has not been looked up before; else *has_read is set if reads have begun.
+ */
+static bool
+read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
+				ScanDirection direction, bool *has_read)
+{
+	const AioLookupTarget *target = &lookup->target;
+	int			distance = lookup->window.distance;
+	ItemPointerData tids[TIDS_MAX];
+	BlockNumber next = InvalidBlockNumber;
+	BlockNumber last = ItemPointerGetBlockNumberNoCheck(&scan->xs_heaptid);
+	Buffer		vmbuffer = InvalidBuffer;
+	int			ntids = target->ops->upcoming(scan, direction, 0, tids, TIDS_MAX, &next);
+	int			known = count_known(lookup, tids, ntids);
+	int			i;
+
+	lookup->window.needed += Max(lookup->nahead - known, 0);
+	lookup->nahead = known;
+	ntids = Min(ntids, distance);
+	for (i = known; i < ntids; i++)
+	{
+		BlockNumber wanted = ItemPointerGetBlockNumber(&tids[i]);
+		AioReadAheadResult result;
+
+		if (wanted != last &&
+			!(target->index_only && VM_ALL_VISIBLE(target->heap, wanted, &vmbuffer)))
+		{
+			result = AioReadAhead(target->heap, wanted);
+			if (result == AIO_READ_AHEAD_FULL)
+				break;
+			*has_read |= result == AIO_READ_AHEAD_BEGUN;
+			AioCountLookup(result == AIO_READ_AHEAD_BEGUN, i + 1);
+		}
+		last = wanted;
+		lookup->last = tids[i];
+		lookup->nahead = i + 1;
+	}
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	if (i < distance && BlockNumberIsValid(next))
+		*has_read |= AioReadAhead(target->index, next) == AIO_READ_AHEAD_BEGUN;
+	AioSubmitBatch();
+	return ntids > known;
+}
+
+/*
+ * Look up what comes next.  'waits' says that the scan is about to wait for a
+ * page, and 'in_hand' that it has a page of the index.
+ */
+static void
+look_up(AioLookupScan *lookup, IndexScanDesc scan, bool waits, bool in_hand)
+{
+	const PlanState *node = lookup->target.node;
+	ScanDirection direction = lookup->target.direction;
+	bool		has_read = false;
+	bool		looked_up = false;
+
+	if (node != NULL)
+		direction = ScanDirectionCombine(node->state->es_direction, direction);
+	if (waits)
+	{
+		lookup->window.needed++;
+		AioWindowAdjust(&lookup->window, true);
+	}
+	if (in_hand)
+		looked_up = read_heap_pages(lookup, scan, direction, &has_read);
+	if (lookup->searches)
+		looked_up |= AioProbeSearches(lookup, scan, direction, &has_read);
+	if (looked_up && !waits)
+		AioWindowAdjust(&lookup->window, has_read);
+}
+
+/* AioLookupNext: the scan's next row; look further ahead now and then. */
+static TupleTableSlot *
+next_row(void *arg)
+{
+	AioLookupScan *lookup = arg;
+	TupleTableSlot *row = AioLookupBelow(lookup->target.node, AIO_LOOKUP_SCAN);
+	IndexScanDesc scan;
+
+	if (++lookup->rows <= lookup->window.distance / 4)
+		return row;
+	lookup->rows = 0;
+	scan = get_scan(lookup);
+	if (scan != NULL && !TupIsNull(row))
+		look_up(lookup, scan, false, true);
+	if (lookup->window.distance == 0)
+	{
+		AioLookupDetach(lookup->target.node, AIO_LOOKUP_SCAN);
+		lookup->goes_on = false;
+	}
+	return row;
+}
+
+/* Look further ahead whenever the scan has returned some rows. */
+void
+AioGoOnLookingUp(AioLookupScan *lookup)
+{
+	/* a bitmap is made at once */
+	if (lookup->goes_on || lookup->window.distance == 0 ||
+		IsA(lookup->target.node, BitmapIndexScanState))
+		return;
+	lookup->goes_on = true;
+	AioLookupAttach(lookup->target.node, AIO_LOOKUP_SCAN, next_row, lookup);
+}
+
+/*
+ * Somebody is about to read this page, which is not in memory.  If it is the
+ * page of the row that the scan has found last, or one of the index in which it
+ * searches for an element of an array, look up what comes after that.
+ *
+ * Called before the read begins: no AIO handle is in use yet, and no page of
+ * the table or the index is locked.
+ */
+void
+AioLookUpScan(AioLookupScan *lookup, Relation rel, BlockNumber block)
+{
+	const AioLookupTarget *target = &lookup->target;
+	IndexScanDesc scan = get_scan(lookup);
+
+	if (scan == NULL ||
+		!((rel == target->index && lookup->searches) ||
+		  (rel == target->heap && !target->leaf_only &&
+		   ItemPointerGetBlockNumberNoCheck(&scan->xs_heaptid) == block)))
+		return;
+	look_up(lookup, scan, true, rel == target->heap);
+	AioGoOnLookingUp(lookup);
+}
+
+/*
+ * index_getnext_slot(), of CLUSTER, which scans an index without a plan.  Pages
+ * of the table are read ahead from the first row on.
+ */
+bool
+AioClusterNextSlot(IndexScanDesc scan, ScanDirection direction,
+				   TupleTableSlot *slot)
+{
+	static AioLookupScan lookup;
+	int			limit;
+
+	if (!index_getnext_slot(scan, direction, slot))
+		return false;
+	if (++lookup.rows <= lookup.window.distance / 4)
+		return true;
+
+	/* what is known of an earlier scan may be wrong, but not the pages */
+	lookup.rows = 0;
+	lookup.target.index = scan->indexRelation;
+	lookup.target.heap = scan->heapRelation;
+	lookup.target.ops = AioLookupAm(scan->indexRelation, scan->heapRelation);
+	lookup.target.direction = direction;
+	limit = lookup.target.ops == NULL || lookup.target.ops->upcoming == NULL ? 0 :
+		AioLookupLimit(scan->heapRelation);
+	if (limit == 0)
+		return true;
+	if (lookup.window.distance == 0 || lookup.window.distance_max != limit)
+		AioWindowOpen(&lookup.window, limit, false);
+	look_up(&lookup, scan, false, true);
+	return true;
+}

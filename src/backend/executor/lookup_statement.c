@@ -1,0 +1,173 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup_statement.c
+ *	  Lookups of the statements of this session, and nodes whose ExecProcNode is
+ *	  ours for a while.
+ *
+ * What is known of a statement lives as long as its EState.
+ *
+ * Tests: src/test/aio/lookup.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "lookup.h"
+#include "utils/memutils.h"
+
+/* statements in which lookups have been searched for, the last one first */
+static AioLookups *statements = NULL;
+
+/* the node that was executed last */
+static AioLookupNode *last_node = NULL;
+
+/* MemoryContextCallback: an EState is being freed. */
+static void
+forget_statement(void *arg)
+{
+	AioLookups **link = &statements;
+
+	while (*link != arg)
+		link = &(*link)->next;
+	*link = (*link)->next;
+	last_node = NULL;
+}
+
+static AioLookups *
+find_statement(EState *estate)
+{
+	for (AioLookups *one = statements; one != NULL; one = one->next)
+	{
+		if (one->estate == estate)
+			return one;
+	}
+	return NULL;
+}
+
+/* What a statement looks up.  Its plan is searched if that is not known yet. */
+AioLookups *
+AioLookupsOf(const QueryDesc *query)
+{
+	EState	   *estate = query->estate;
+	AioLookups *lookups = find_statement(estate);
+	MemoryContextCallback *callback;
+	MemoryContext old;
+
+	if (lookups != NULL)
+		return lookups;
+
+	old = MemoryContextSwitchTo(estate->es_query_cxt);
+	lookups = palloc0(sizeof(AioLookups));
+	callback = palloc0(sizeof(MemoryContextCallback));
+	lookups->estate = estate;
+	AioFindLookups(lookups, query->planstate);
+	lookups->next = statements;
+	statements = lookups;
+	callback->func = forget_statement;
+	callback->arg = lookups;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	MemoryContextSwitchTo(old);
+	return lookups;
+}
+
+static AioLookupNode *
+find_node(PlanState *node)
+{
+	if (last_node != NULL && last_node->node == node)
+		return last_node;
+	foreach_ptr(AioLookupNode, one, find_statement(node->state)->nodes)
+	{
+		if (one->node == node)
+		{
+			last_node = one;
+			return one;
+		}
+	}
+	return NULL;
+}
+
+static TupleTableSlot *
+execute_below(AioLookupNode *node, int layer)
+{
+	while (layer-- > 0)
+	{
+		if (node->next[layer] != NULL)
+			return node->next[layer] (node->arg[layer]);
+	}
+	return node->real(node->node);
+}
+
+/* ExecProcNode of a node with a layer in front. */
+static TupleTableSlot *
+execute(PlanState *node)
+{
+	return execute_below(find_node(node), AIO_LOOKUP_LAYERS);
+}
+
+/* What a node returns next, but for that layer and those before it. */
+TupleTableSlot *
+AioLookupBelow(PlanState *node, AioLookupLayer layer)
+{
+	return execute_below(find_node(node), layer);
+}
+
+/*
+ * From its next execution on, a node returns what this function returns, which
+ * is called with 'arg' and calls AioLookupBelow().
+ */
+void
+AioLookupAttach(PlanState *node, AioLookupLayer layer, AioLookupNext next,
+				void *arg)
+{
+	AioLookups *lookups = find_statement(node->state);
+	AioLookupNode *one = find_node(node);
+
+	if (one == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->state->es_query_cxt);
+
+		one = palloc0(sizeof(AioLookupNode));
+		one->node = node;
+		lookups->nodes = lappend(lookups->nodes, one);
+		MemoryContextSwitchTo(old);
+	}
+	Assert(one->next[layer] == NULL);
+	one->next[layer] = next;
+	one->arg[layer] = arg;
+	if (one->replaced)
+		return;
+
+	one->replaced = true;
+	one->real = node->ExecProcNodeReal;
+	node->ExecProcNodeReal = execute;
+
+	/* else it is a wrapper that counts or checks, and calls the former */
+	if (node->ExecProcNode == one->real)
+		node->ExecProcNode = execute;
+}
+
+/* From its next execution on, it is not called any more. */
+void
+AioLookupDetach(PlanState *node, AioLookupLayer layer)
+{
+	AioLookupNode *one = find_node(node);
+
+	Assert(one->next[layer] != NULL);
+	one->next[layer] = NULL;
+	for (int i = 0; i < AIO_LOOKUP_LAYERS; i++)
+	{
+		if (one->next[i] != NULL)
+			return;
+	}
+
+	/* an extension that has put a function of its own before ours calls it */
+	if (node->ExecProcNodeReal != execute)
+		return;
+	node->ExecProcNodeReal = one->real;
+	if (node->ExecProcNode == execute)
+		node->ExecProcNode = one->real;
+	one->replaced = false;
+}

@@ -1,0 +1,133 @@
+/*-------------------------------------------------------------------------
+ *
+ * read_ahead.c
+ *	  Begin to read a page that somebody will ask for, and do not wait for it.
+ *
+ * The page is read into shared buffers, as by anybody who reads it.  Nobody
+ * keeps a pin: while the read is in flight it has one itself, and afterwards
+ * the page is in memory like any other, until its buffer is needed.  Whether
+ * the read has failed is found out by whoever asks for the page, since that
+ * one has to read it again.
+ *
+ * Locks:     none may be held that the reading of a page would wait for.
+ * Suspends:  never.
+ * Tests:     src/test/aio/lookup.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/io_internal.h"
+#include "aio/read.h"
+#include "storage/aio.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/*
+ * A read in flight.  Upstream writes its result here, unless the resource owner
+ * in which it was begun has gone, so this is never freed.
+ */
+typedef struct ReadInFlight
+{
+	ReadBuffersOperation operation;
+	Buffer		buffer;
+} ReadInFlight;
+
+/* reads begun last; the oldest is where the next one goes */
+static ReadInFlight *reads = NULL;
+static int	nreads = 0;
+static int	oldest = 0;
+
+bool		aio_read_ahead_used = false;
+
+/* Is this page in memory, or on its way? */
+static bool
+is_here(Relation rel, BlockNumber block)
+{
+	BufferTag	tag;
+	uint32		hash;
+	LWLock	   *lock;
+	int			buf_id;
+
+	InitBufferTag(&tag, &rel->rd_locator, MAIN_FORKNUM, block);
+	hash = BufTableHashCode(&tag);
+	lock = BufMappingPartitionLock(hash);
+	LWLockAcquire(lock, LW_SHARED);
+	buf_id = BufTableLookup(&tag, hash);
+	LWLockRelease(lock);
+	return buf_id >= 0;
+}
+
+static bool
+in_flight(ReadInFlight *read)
+{
+	return pgaio_wref_valid(&read->operation.io_wref) &&
+		!pgaio_wref_check_done(&read->operation.io_wref);
+}
+
+/*
+ * Begin to read a page of a relation's main fork, which the caller knows to
+ * exist.  It is submitted by AioSubmitBatch() at the latest, which the caller
+ * does not forget.
+ *
+ * Raises what reading a page raises before it waits: no buffer is free, no file
+ * can be opened.
+ */
+AioReadAheadResult
+AioReadAhead(Relation rel, BlockNumber block)
+{
+	ReadInFlight *read;
+
+	Assert(!RelationUsesLocalBuffers(rel));
+	Assert(io_method != IOMETHOD_SYNC);
+
+	if (is_here(rel, block))
+		return AIO_READ_AHEAD_HERE;
+
+	if (reads == NULL)
+	{
+		nreads = Max(io_max_concurrency / 2, 1);
+		reads = MemoryContextAllocZero(TopMemoryContext,
+									   nreads * sizeof(ReadInFlight));
+		for (int i = 0; i < nreads; i++)
+			pgaio_wref_clear(&reads[i].operation.io_wref);
+	}
+	read = &reads[oldest];
+	if (in_flight(read))
+	{
+		AioReadReap();
+		if (in_flight(read))
+			return AIO_READ_AHEAD_FULL;
+	}
+	oldest = (oldest + 1) % nreads;
+
+	pgaio_wref_clear(&read->operation.io_wref);
+	read->operation.rel = rel;
+	read->operation.smgr = RelationGetSmgr(rel);
+	read->operation.persistence = rel->rd_rel->relpersistence;
+	read->operation.forknum = MAIN_FORKNUM;
+	read->operation.strategy = NULL;
+	aio_read_ahead_used = true;
+	AioBatchOpen();
+	if (!StartReadBuffer(&read->operation, &read->buffer, block, 0))
+		pgaio_wref_clear(&read->operation.io_wref);
+	ReleaseBuffer(read->buffer);
+	AioBatchConsider();
+	return AIO_READ_AHEAD_BEGUN;
+}
+
+/*
+ * The session is going to be idle.  Nobody may ask for what it has begun to
+ * read, and until somebody sees to its completion, the pin of the read is in
+ * VACUUM's way.
+ */
+void
+AioEndReadAhead(void)
+{
+	aio_read_ahead_used = false;
+	AioReadAbandonAll();
+}

@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup.h
+ *	  Lookups in indexes, ahead of need.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_LOOKUP_PUBLIC_H
+#define AIO_LOOKUP_PUBLIC_H
+
+#include "access/genam.h"
+#include "executor/tuptable.h"
+
+/* aio.lookup_ahead */
+extern PGDLLIMPORT int aio_lookup_ahead;
+
+#ifdef USE_ASSERT_CHECKING
+/* aio.debug_lookups */
+extern PGDLLIMPORT int aio_debug_lookups;
+#endif
+
+extern void AioLookupInitialize(void);
+
+/* lookup_scan.c */
+extern bool AioClusterNextSlot(IndexScanDesc scan, ScanDirection direction,
+							   TupleTableSlot *slot);
+
+#endif							/* AIO_LOOKUP_PUBLIC_H */

@@ -1,0 +1,11 @@
+/* src/test/aio/lookup/test_aio_lookup--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION test_aio_lookup" to load this file. \quit
+
+-- The distances that a window takes.  Each letter of 'events' is something that
+-- happens: r, lookups ahead have begun reads; m, they have found everything in
+-- memory; n, something is needed while nothing is ahead.
+CREATE FUNCTION window_distances(events text, distance_max int, may_stop bool, needed int DEFAULT 0)
+RETURNS int[]
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
