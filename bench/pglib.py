@@ -296,14 +296,29 @@ def clone(source, target):
     make_directory(Path(target).parent)
     remove(target)
     run_as_account(["cp", "-a", "--reflink=never", source, target])
-    for folder, _, files in os.walk(target):
-        for name in files:
-            fd = os.open(os.path.join(folder, name), os.O_RDONLY)
-            try:
-                os.fsync(fd)
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(fd)
+    drop_from_page_cache(target)
+
+
+def drop_from_page_cache(data):
+    """Nothing of a stopped cluster is in the page cache afterwards."""
+    for name in files_of(data):
+        fd = os.open(name, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)
+
+
+def read_into_page_cache(data):
+    for name in files_of(data):
+        with open(name, "rb") as file:
+            while file.read(1 << 20):
+                pass
+
+
+def files_of(data):
+    return [os.path.join(folder, name) for folder, _, names in os.walk(data) for name in names]
 
 
 def remove(data):
