@@ -8,6 +8,7 @@ check() returns complaints instead of raising them, and goes on after each: what
 import dataclasses
 
 from cluster import LIMIT, pglib
+from indexes import INDEXES, Index, sweep
 from statements import difference
 from wire import Lost, Refused
 
@@ -25,48 +26,12 @@ SWEEPS = 0.3
 # operators that cannot be hashed cost a whole scan for each key
 FEW_SAMPLES = 20
 
-EVERYTHING = {
-    'point': "<@ box '((-1,-1),(2000,2000))'", 'box': "&& box '((-1,-1),(2000,2000))'", 'int8range': "&& '(,)'",
-    'int4range': "&& '(,)'", 'inet': "<<= '0.0.0.0/0'", 'text': ">= ''",
-}
-
-INDEXES = """
-SELECT indexrelid::regclass::text, indrelid::regclass::text, amname, indisunique AND indimmediate,
-       pg_get_indexdef(indexrelid, 1, true), pg_get_expr(indpred, indrelid), indoption[0], opcname,
-       CASE WHEN attcollation > 100 THEN attcollation::regcollation::text END
-  FROM pg_index
-  JOIN pg_class c ON c.oid = indexrelid
-  JOIN pg_am a ON a.oid = c.relam
-  JOIN pg_opclass o ON o.oid = indclass[0]
-  JOIN pg_attribute t ON attrelid = indexrelid AND attnum = 1
- WHERE relnamespace = 'public'::regnamespace AND relkind = 'i' AND indisvalid
- ORDER BY 1"""
-
 LEFT_OVERS = """
 SELECT format('DROP INDEX %s', indexrelid::regclass) FROM pg_index JOIN pg_class c ON c.oid = indexrelid
  WHERE relnamespace = 'public'::regnamespace AND relkind = 'i' AND NOT indisvalid
 UNION ALL
 SELECT format('DROP TABLE %s', oid::regclass) FROM pg_class
  WHERE relnamespace = 'public'::regnamespace AND relname LIKE 'copy%' AND relkind = 'r'"""
-
-
-@dataclasses.dataclass
-class Index:
-    name: str
-    table: str
-    method: str
-    unique: bool
-    key: str
-    predicate: str
-    options: int
-    opclass: str
-    collation: str
-
-    def condition(self):
-        return f'({self.predicate})' if self.predicate else 'true'
-
-    def collated(self):
-        return f'{self.key} COLLATE {self.collation}' if self.collation else self.key
 
 
 @dataclasses.dataclass
@@ -228,7 +193,7 @@ class Checker:
         kind = found[0][0]
         # each key once, or they would find whole tables again and again
         tids = {key: tid for _, key, tid in found}
-        number = len(tids) if is_hashable(kind, index) else FEW_SAMPLES
+        number = len(tids) if index.is_hashable() else FEW_SAMPLES
         return kind, list(tids)[:number], list(tids.values())[:number]
 
     def lookup(self, index, kind, keys, tids):
@@ -236,33 +201,4 @@ class Checker:
         arrays = ', '.join(f'ARRAY[{", ".join(map(pglib.quote, values))}]' for values in (keys, tids))
         return (f'SELECT count(*), sum(hashtid(x.ctid)), count(*) FILTER (WHERE x.ctid = probe_tid::tid) '
                 f'FROM unnest({arrays}) AS probe (probe_key, probe_tid) '
-                f'JOIN {index.table} x ON {index.collated()} {search(index, kind)} AND {index.condition()}')
-
-
-def is_hashable(kind, index):
-    return index.method != 'gin' and kind not in ('point', 'box')
-
-
-def search(index, kind):
-    """The operator, and its right side, that find a key in an index."""
-    if index.method == 'gin':
-        return {'tsvector': "@@ array_to_string(tsvector_to_array(probe_key::tsvector), ' & ')::tsquery",
-                'jsonb': '@> probe_key::jsonb'}.get(kind, f'@> (probe_key::{kind})[1:1]')
-    return f'{"=" if is_hashable(kind, index) else "~="} probe_key::{kind}'
-
-
-def sweep(index, kind, key):
-    """A query for all that is in an index, if it has an operator for that."""
-    where = index.condition()
-    if index.method == 'btree':
-        pattern = index.opclass == 'text_pattern_ops'
-        descending, nulls_first = index.options & 1, index.options & 2
-        direction = ('USING ~>~' if descending else 'USING ~<~') if pattern else 'DESC' if descending else 'ASC'
-        order = f' ORDER BY {index.collated()} {direction} NULLS {"FIRST" if nulls_first else "LAST"}'
-    elif index.method in ('gist', 'spgist') and kind in EVERYTHING:
-        where, order = f'{where} AND {index.key} {EVERYTHING[kind]}', ''
-    elif index.method == 'brin' and 'bloom' not in index.opclass:
-        where, order = f'{where} AND {index.key} >= {pglib.quote(key)}', ''
-    else:
-        return []
-    return [f'SELECT count(*), sum(hashtid(ctid)) FROM (SELECT ctid FROM {index.table} WHERE {where}{order}) x']
+                f'JOIN {index.table} x ON {index.has(f"probe_key::{kind}", kind)} AND {index.condition()}')
