@@ -7,8 +7,9 @@ check() returns complaints instead of raising them, and goes on after each: what
 """
 import dataclasses
 
+import lookups
 from cluster import LIMIT, pglib
-from indexes import INDEXES, Index, sweep
+from indexes import INDEXES, Index, probes, sweep
 from statements import difference
 from wire import Lost, Refused
 
@@ -171,7 +172,9 @@ class Checker:
         # Leave the planner no other index; and nobody is left for whom this one would be too young.
         self.query(f"UPDATE pg_index SET indisvalid = (indexrelid = '{index.name}'::regclass), indcheckxmin = false "
                    f"WHERE indrelid = '{index.table}'::regclass")
-        self.set(BY_INDEX)
+        self.set({**BY_INDEX, 'aio.lookup_ahead': self.rng.randint(1, 64)})
+        if self.rng.random() < lookups.COLD:
+            self.query(lookups.EVICT)
         for query, expected in zip(queries, right):
             plan = self.query(f'EXPLAIN (FORMAT JSON) {query}')[0][0]
             if f'"Index Name": "{index.name}"' not in plan:
@@ -198,7 +201,6 @@ class Checker:
 
     def lookup(self, index, kind, keys, tids):
         """Count what is found for these keys: all rows, and those from which the keys are."""
-        arrays = ', '.join(f'ARRAY[{", ".join(map(pglib.quote, values))}]' for values in (keys, tids))
-        return (f'SELECT count(*), sum(hashtid(x.ctid)), count(*) FILTER (WHERE x.ctid = probe_tid::tid) '
-                f'FROM unnest({arrays}) AS probe (probe_key, probe_tid) '
-                f'JOIN {index.table} x ON {index.has(f"probe_key::{kind}", kind)} AND {index.condition()}')
+        places = ', '.join(map(pglib.quote, tids))
+        return (f'SELECT count(*), sum(hashtid(x.ctid)), count(*) FILTER (WHERE x.ctid = (ARRAY[{places}]::tid[])[probe]) '
+                f'FROM {probes(kind, keys)} JOIN {index.table} x ON {index.has("probe_key", kind)} AND {index.condition()}')

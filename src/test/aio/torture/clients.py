@@ -47,6 +47,7 @@ class Load:
         self.kinds = kinds          # of statements, or None for all
         self.streaming = streaming  # take down where in the WAL transactions are, and leave none prepared
         self.count = 0              # statements that have ended
+        self.compared = 0           # queries that were run without lookups ahead and with them
         self.changed = threading.Condition()
         self.stopping = threading.Event()
         self.complaints = []
@@ -119,6 +120,7 @@ class Client:
         self.batch = None           # statements that are going to be sent as one message
         self.temporary = False      # the transaction has used temporary tables
         self.prepares = False       # and will be prepared
+        self.repeatable = False     # what it sees does not change
         self.doomed = None          # or its COMMIT must fail with this SQLSTATE
         self.next = {table.name: self.first_row(table) for table in self.tables}
 
@@ -284,7 +286,8 @@ class Client:
         self.batch = [] if shape == 'message' else None
         durable = shape == 'prepare' or rng.random() < 0.9
         try:
-            self.run('BEGIN ISOLATION LEVEL ' + rng.choice(['READ COMMITTED'] * 8 + ['REPEATABLE READ']))
+            self.repeatable = rng.random() < 0.3
+            self.run(f'BEGIN ISOLATION LEVEL {"REPEATABLE READ" if self.repeatable else "READ COMMITTED"}')
             self.fill(transaction, rng, durable)
             if shape == 'rollback':
                 self.run('ROLLBACK')

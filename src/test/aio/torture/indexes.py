@@ -43,12 +43,17 @@ class Index:
     def is_hashable(self):
         return self.method != 'gin' and not re.search('point|box', self.opclass)
 
-    def has(self, key, kind):
+    def has(self, key, kind=None):
         """The condition that finds the rows with this key, an expression of this type."""
         if self.method == 'gin':
             return self.collated() + {'tsvector': f" @@ array_to_string(tsvector_to_array({key}), ' & ')::tsquery",
                                       'jsonb': f' @> {key}'}.get(kind, f' @> ({key})[1:1]')
         return f'{self.collated()} {"=" if self.is_hashable() else "~="} {key}'
+
+    def keys(self, where):
+        """A query for the type of its first key, and keys of some rows, each once and as a text."""
+        return (f'SELECT DISTINCT pg_typeof({self.key})::text, ({self.key})::text FROM {self.table} '
+                f'WHERE {where} AND {self.condition()}')
 
     def order(self, backward=False):
         """The order in which a scan of a btree index returns rows."""
@@ -56,6 +61,13 @@ class Index:
         pattern = self.opclass == 'text_pattern_ops'
         direction = ('USING ~>~' if descending else 'USING ~<~') if pattern else 'DESC' if descending else 'ASC'
         return f'{self.collated()} {direction} NULLS {"FIRST" if nulls_first else "LAST"}'
+
+
+def probes(kind, keys):
+    """What goes into FROM to get keys of this type, which are given as texts."""
+    texts = ', '.join('NULL' if key is None else pglib.quote(key) for key in keys)
+    return (f'(SELECT probe, text::{kind} AS probe_key FROM unnest(ARRAY[{texts}]) WITH ORDINALITY AS texts (text, probe) '
+            f'OFFSET 0) AS probes')
 
 
 def sweep(index, kind, key):

@@ -8,6 +8,7 @@ import random
 import re
 
 import logs
+import lookups
 import memory as memories
 import plans
 import settings
@@ -202,6 +203,17 @@ WRONG_PAGES = {
     'of a file that belongs to nobody': ("SELECT pg_relation_filepath('proof') || '999'", False),
 }
 
+# Queries that know whether lookups are made ahead of need, are they ordered, and is what they give worth a complaint?
+AHEAD = "current_setting('aio.lookup_ahead') <> '0'"
+LOOKUPS = [
+    ('the same rows', 'SELECT id FROM proof ORDER BY id', True, False),
+    ('rows in another order, if it does not matter', f'SELECT id FROM proof ORDER BY id * ({AHEAD})::int', False, False),
+    ('rows in another order', f'SELECT id FROM proof ORDER BY CASE WHEN {AHEAD} THEN -id ELSE id END', True, True),
+    ('a row too few', f'SELECT id FROM proof WHERE id <> 77 OR NOT {AHEAD}', False, True),
+    ('the last row twice', f'SELECT least(id, 10000) FROM generate_series(1, 10000 + ({AHEAD})::int) id ORDER BY id', True, True),
+    ('a row of another', f'SELECT id, CASE WHEN id = 77 AND {AHEAD} THEN NULL ELSE n END FROM proof', False, True),
+]
+
 # What a log says, what is known of the disk, and is that worth a complaint?  See complaints() for the former.
 SAYS = '2026-01-01 00:00:00.000 UTC [1] '
 DIES = f'{SAYS}postmaster|00000|LOG:  client backend (PID 2) was terminated by signal %d: Whatever\n'
@@ -239,6 +251,15 @@ LOGS = [
 ]
 
 
+def compare_lookups(cluster, query, ordered):
+    """Run a query without lookups ahead and with them, at once and by several cursors; the complaints of each time."""
+    connection = cluster.connect()
+    connection.rows('BEGIN')
+    runs = [list(lookups.compare(connection.rows, random.Random(seed), query, ordered, ['proof'])) for seed in range(9)]
+    connection.close()
+    return runs
+
+
 def wrong_page(cluster, query):
     """Change a byte of the first page of a file, or of one that is made, and look at all checksums."""
     path, = cluster.query(query)[0]
@@ -273,12 +294,17 @@ def prove(options, directory, report):
         sound = load(rounds, options, SETTINGS)
         rounds.cluster.query(PROOF)
         complaints = check(sound)
+        twice = [compare_lookups(rounds.cluster, query, ordered) for _, query, ordered, _ in LOOKUPS]
         rounds.cluster.stop()
         found = memories.read(directory / 'epoch' / 'memory.log')
         same = found.settled == sound.memory.settled and all(
             found.table(table.name) == sound.memory.table(table.name) for table in sound.schema.tables)
         results = [say('nothing is wrong, and nothing is found', not complaints, complaints),
                    say('the log tells what the memory has', same, [])]
+        for (what, _, _, matters), runs in zip(LOOKUPS, twice):
+            as_it_should = all(bool(complaints) == matters for complaints in runs)
+            results.append(say(f'lookups ahead give {what}', as_it_should,
+                               [text.splitlines()[-1] for run in runs for text in run]))
         good = directory / 'good'
         copy(rounds.cluster.data, good)
         for what, function in DAMAGES.items():

@@ -12,7 +12,7 @@ class Report:
         self.skipped = collections.Counter()    # why
         self.crashes = self.power_losses = self.volatile = 0
         self.fresh = self.compared = self.indexes = self.lookups = self.statements = 0
-        self.complete = 0
+        self.complete = self.twice = 0
 
     def add(self, plan, result):
         self.rounds[plan.fault, plan.method] += 1
@@ -39,6 +39,7 @@ class Report:
         for label, number in (
                 ('crashes', self.crashes), ('power losses', self.power_losses),
                 ('  with them lost, pieces of files', self.volatile), ('statements', self.statements),
+                ('queries with and without lookups ahead', self.twice),
                 ('acknowledged rows checked', self.fresh), ('all rows compared', self.compared),
                 ('index checks', self.indexes), ('keys looked up', self.lookups),
                 ('clusters checked by pg_amcheck', self.complete),

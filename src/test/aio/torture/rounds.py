@@ -112,6 +112,7 @@ class Rounds:
         finally:
             load.stop()
         self.report.statements += load.count
+        self.report.twice += load.compared
         checked = self.cluster.log_size()
         # who has no disk may say what he likes
         parts = zip([log, *(end for _, end in dark)], [*(start for start, _ in dark), None])

@@ -55,6 +55,7 @@ CLASSES = {
 
 COMMON = """
 CREATE EXTENSION amcheck;
+CREATE EXTENSION pg_buffercache;
 -- each transaction that changes anything is in here
 CREATE TABLE txlog (client int, seq int, xid xid8 DEFAULT pg_current_xact_id(), PRIMARY KEY (client, seq));
 -- what triggers have seen; the kind is 1 for INSERT, 2 for UPDATE, 3 for DELETE

@@ -76,6 +76,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'aio.batch_unique_keys': rng.random() < 0.3,
         'aio.preallocation_size': rng.choice([0, 64, 4096]),
         'aio.pipelined_commits': rng.random() < 0.6,
+        'aio.lookup_ahead': rng.choice([0, 2, 64, 64, 1024]),
         'aio.max_tasks': rng.choice([1, 4, 64, 1024]),
         'aio.write_behind': rng.choice([0, 4, 32, 256]),
         'aio.write_buffers': rng.choice([-1, -1, 8]),

@@ -6,6 +6,9 @@ answer from the server, so that several of them can be sent as one message.
 """
 import functools
 
+import lookups
+from indexes import INDEXES, Index, probes
+
 STATEMENTS = {}     # name: (function, weight, is it plain)
 
 
@@ -19,6 +22,12 @@ def statement(weight, plain=False):
 def some(rng, most):
     """A number from 1 to this; small ones are as likely as large ones."""
     return max(1, round(most ** rng.random()))
+
+
+def scattered(transaction, table, rng, number):
+    """Rows of the client that are there, in no order, up to as many."""
+    rows = sorted(transaction.visible(table))
+    return rng.sample(rows, min(number, len(rows)))
 
 
 def for_stable_keys(function):
@@ -103,6 +112,30 @@ def update(client, transaction, table, rng):
     client.run(f'UPDATE {table.name} SET {table.assignments("id", "(version + 1)")} WHERE {client.where(rows)}', rows)
     for row in rows:
         transaction.put(table, row, transaction.version(table, row) + 1)
+
+
+@statement(weight=5, plain=True)
+def update_from(client, transaction, table, rng):
+    """Rows here and there, each of which is looked up."""
+    rows = scattered(transaction, table, rng, some(rng, 400))
+    if not rows:
+        return False
+    client.run(lookups.settings(rng, table.partitions or [table.name]))
+    client.run(f'UPDATE {table.name} o SET {table.assignments("o.id", "(o.version + 1)")} '
+               f"FROM unnest('{array(rows)}'::bigint[]) AS s (id) WHERE o.id = s.id", rows)
+    for row in rows:
+        transaction.put(table, row, transaction.version(table, row) + 1)
+
+
+@statement(weight=3, plain=True)
+def delete_using(client, transaction, table, rng):
+    rows = scattered(transaction, table, rng, some(rng, 300))
+    if not rows:
+        return False
+    client.run(lookups.settings(rng, table.partitions or [table.name]))
+    client.run(f"DELETE FROM {table.name} o USING unnest('{array(rows)}'::bigint[]) AS s (id) WHERE o.id = s.id", rows)
+    for row in rows:
+        transaction.put(table, row, None)
 
 
 @statement(weight=6, plain=True)
@@ -192,6 +225,25 @@ def look(client, transaction, table, rng):
     right = sorted((row, transaction.version(table, row)) for row in rows)
     if sorted(found) != right:
         client.complain(f'{table.name} shows {difference(found, right)} to the client that wrote it')
+
+
+@statement(weight=12)
+def look_up(client, transaction, table, rng):
+    """A query with lookups ahead and without: of all rows, or of the client's own if others may change meanwhile."""
+    indexes = [index for index in (Index(*row) for row in client.rows(INDEXES))
+               if index.table in (table.name, *table.partitions) and index.key and index.method in lookups.METHODS]
+    rows = scattered(transaction, table, rng, rng.randint(1, 200))
+    if not indexes or not rows:
+        return False
+    index, others = rng.choice(indexes), rng.choice(client.tables)
+    keys = client.rows(index.keys(f"id = ANY ('{array(rows)}')"))
+    if not keys:
+        return False
+    sql, ordered = lookups.query(rng, table, others, index, probes(keys[0][0], [key for _, key in keys]), client.clients,
+                                 'true' if client.repeatable else client.own())
+    for complaint in lookups.compare(client.rows, rng, sql, ordered, [index.table, *(others.partitions or [others.name])]):
+        client.complain(complaint)
+    client.load.compared += 1
 
 
 @statement(weight=4)
