@@ -126,7 +126,8 @@ class Rounds:
         result.complaints += load.complaints
         result.complaints += logs.complaints(said, killed, load.disk_fails, special)
         self.check(plan, result, crashed or emptied, plan.last)
-        result.complaints += wal.holes(self.cluster.data, plan.epoch.segment << 20)
+        (end,), = self.cluster.query("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+        result.complaints += wal.holes(self.cluster.data, plan.epoch.segment << 20, int(end))
         self.end(plan, result)
         result.complaints += logs.complaints(self.cluster.read_log(checked), plan.ending == 'immediate')
 
