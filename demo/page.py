@@ -4,6 +4,8 @@ import html
 import time
 
 import inputs
+import lookups
+import plots
 import race
 import report
 
@@ -49,53 +51,89 @@ def print_results(results, refused):
         print(f"{new.name}: rows invented by the demo, because {new.package} could not be had from PyPI.")
 
 
+def print_lookups(found):
+    if found:
+        report.table("Statements that find their rows by index, nothing in memory, direct I/O",
+                     ["statement", "io_method", "rows", "off s", "on s", "ratio", "reads off", "reads on", ""],
+                     [[result.statement.title, result.method, report.number(result.rows()),
+                       report.number(result.seconds("off"), 2), report.number(result.seconds("on"), 2),
+                       f"{result.ratio():.2f}x", report.number(result.reads("off")), report.number(result.reads("on")),
+                       verdict(result)] for result in found])
+        print("off, on: lookups ahead, aio.lookup_ahead = 0 and its default.")
+        print_faults((result.statement.title, result.faults) for result in found)
+
+
 def print_checks(checks):
-    """Verdicts by input; returns whether all are good."""
+    """Verdicts by input."""
     for new, verdicts in checks:
         report.table(f"{new.name}: checked on both sides, and the sides against each other",
                      ["what", "method", "amcheck", "contents", ""],
                      [[check.name, check.method, check.structure, check.contents,
-                       "FAILED" if check.faults else "equal"] for check in verdicts])
-        for check in verdicts:
-            for fault in check.faults:
-                print(f"{check.name}: {fault}")
-    return all_good(checks)
+                       verdict(check)] for check in verdicts])
+        print_faults((check.name, check.faults) for check in verdicts)
 
 
-def all_good(checks):
-    return not any(check.faults for _, verdicts in checks for check in verdicts)
+def verdict(checked):
+    return "FAILED" if checked.faults else "equal"
 
 
-def write(install, results, refused, checks, figures):
-    cells = [title(results, checks)]
+def print_faults(named):
+    for name, faults in named:
+        for fault in faults:
+            print(f"{name}: {fault}")
+
+
+def all_good(checks, found):
+    return not any(checked.faults for checked in [*found, *(check for _, verdicts in checks for check in verdicts)])
+
+
+def write(install, results, refused, found, checks, figures):
+    cells = [title(results, found, checks)]
     cells.append(results_section(results, refused))
     if figures:
-        cells += [f'<div class="panel"><figure>{figure.svg}<figcaption>{text(figure.caption)}</figcaption></figure>'
-                  f"</div>" for figure in figures]
+        cells += [panel(figure) for figure in figures if figure.name != plots.LOOKUPS]
     else:
         cells.append('<p class="small">There are no figures: matplotlib could not be had from PyPI.</p>')
+    if found:
+        cells.append(lookups_section(found))
+        cells += [panel(figure) for figure in figures if figure.name == plots.LOOKUPS]
     cells.append(checks_section(checks))
     cells.append(method_section(install, results))
     PATH.write_text(f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Awaited index inserts</title>'
                     f"<style>{STYLE}</style></head><body><main>{''.join(cells)}</main></body></html>\n")
 
 
-def title(results, checks):
+def panel(figure):
+    return (f'<div class="panel"><figure>{figure.svg}<figcaption>{text(figure.caption)}</figcaption></figure></div>')
+
+
+def title(results, found, checks):
     best = {}       # the method that one would choose: with awaiting on, the fastest
     for result in sorted(results, key=lambda result: result.rows_per_s("on")):
         best[result.new.name] = result
     cards = [f'<div class="card"><b>{result.ratio():.2f}×</b>{text(result.new.title)}<br><span class="small">'
              f"{result.rows_per_s('off'):,.0f} → {result.rows_per_s('on'):,.0f} rows/s, io_method {result.method}"
              f"</span></div>" for name, result in sorted(best.items())]
+    if found:
+        cards.append(lookups_card(found))
     number = sum(len(verdicts) for _, verdicts in checks)
-    verdict = "<b>equal</b>" if all_good(checks) else '<b class="failed">FAILED</b>'
-    cards.append(f'<div class="card">{verdict}{number} tables and indexes<br><span class="small">contents with '
+    outcome = "<b>equal</b>" if all_good(checks, found) else '<b class="failed">FAILED</b>'
+    cards.append(f'<div class="card">{outcome}{number} tables and indexes<br><span class="small">contents with '
                  f"awaiting off and on, and amcheck</span></div>")
     return ('<h1>Index inserts that await their reads</h1><p class="lead">New rows are loaded by COPY into a table '
             "that is already full and indexed, and whose indexes do not fit into memory. Each row must first read "
             "the index pages where it belongs. With awaiting off, one after the other; with awaiting on, the inserts "
             "of many rows and indexes wait for their reads together.</p>"
             f'<div class="cards">{"".join(cards)}</div>')
+
+
+def lookups_card(found):
+    def seconds(method, side):
+        return sum(result.seconds(side) for result in found if result.method == method)
+    method = min((result.method for result in found), key=lambda method: seconds(method, "on"))
+    off, on = (seconds(method, side) for side in ("off", "on"))
+    return (f'<div class="card"><b>{off / on:.2f}×</b>statements that look up rows by index<br><span class="small">'
+            f"{off:.1f} → {on:.1f} s, io_method {method}</span></div>")
 
 
 def results_section(results, refused):
@@ -124,10 +162,33 @@ def results_section(results, refused):
         "".join(f'<p class="small">{note}</p>' for note in notes))
 
 
+def lookups_section(found):
+    rows = []
+    for result in found:
+        spread = [off.seconds / on.seconds for off, on in zip(result.runs["off"], result.runs["on"])]
+        rows.append([result.new.name, result.statement.title, result.method, report.number(result.rows()),
+                     report.number(result.seconds("off"), 2), report.number(result.seconds("on"), 2),
+                     f"{result.ratio():.2f}×", f"{min(spread):.2f}–{max(spread):.2f}",
+                     report.number(result.reads("off")), report.number(result.reads("on")),
+                     in_flight(result.disk_reads_in_flight("off")), in_flight(result.disk_reads_in_flight("on")),
+                     "; ".join(result.faults) if result.faults else "equal"])
+    return ("<h2>Lookups</h2><p>Statements that find their rows by index, in nested loops or in the order of the index. "
+            "Each row may need a page of the index and a page of the table, which are not in memory. With lookups ahead "
+            "off, they are read one after the other; with lookups ahead on, while rows before them are joined.</p>" +
+            table(["input", "statement", "io_method", "rows", "off s", "on s", "ratio", "by run", "reads off",
+                   "reads on", "disk, off", "disk, on", ""], rows, words=3, ratio=6) +
+            f'<p class="small">Runs of each statement on each side: {lookups.TURNS}, with other keys each time, in the '
+            "tables into which the rows above were loaded; all pages were evicted before. The sides differ in "
+            "<code>aio.lookup_ahead</code>, which is 0 or the default, and in nothing else. The planner was left no "
+            "other way than by the index. disk: reads in flight, as the block device counts them. equal: both sides "
+            "have found the same rows, in the same order where the index gives one; what UPDATE and DELETE have left is "
+            "compared below.</p>")
+
+
 def checks_section(checks):
-    parts = ["<h2>Is the data right?</h2><p>After the last load, on the tables of both sides: amcheck where it knows "
-             "the index method; then all contents of an index, read through that index alone, against the table; then "
-             "one side against the other.</p>"]
+    parts = ["<h2>Is the data right?</h2><p>After the last load and the last lookup, on the tables of both sides: "
+             "amcheck where it knows the index method; then all contents of an index, read through that index alone, "
+             "against the table; then one side against the other.</p>"]
     for new, verdicts in checks:
         rows = [[check.name, check.method, f"{check.size / 1024:,.0f} kB", check.structure, check.contents,
                  check.checksum, "; ".join(check.faults) if check.faults else "equal"] for check in verdicts]

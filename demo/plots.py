@@ -25,6 +25,7 @@ STYLE = {
     "axes.labelcolor": "#4a5363", "xtick.color": "#4a5363", "ytick.color": "#4a5363", "xtick.labelsize": 8,
     "ytick.labelsize": 8, "legend.frameon": False, "figure.dpi": 110, "savefig.dpi": 160, "svg.fonttype": "none",
 }
+LOOKUPS = "lookups"     # the name of their figure, which has a chapter of its own
 BINS = 28       # of the time axis; the slowest side fills them all
 
 
@@ -63,7 +64,7 @@ def get_library(progress):
         return None
 
 
-def draw(matplotlib, results):
+def draw(matplotlib, results, found):
     """Draw all figures, write their PNG files, and return them."""
     matplotlib.use("Agg")
     pyplot = importlib.import_module("matplotlib.pyplot")
@@ -76,6 +77,9 @@ def draw(matplotlib, results):
             figures.append(finish(pyplot, draw_over_time(pyplot, new, mine), new.name,
                                   f"{new.title}: the loads of each side, one after the other without the pauses in "
                                   f"between. Reads in flight are sampled from pg_aios."))
+        if found:
+            figures.append(finish(pyplot, draw_lookups(pyplot, found), LOOKUPS,
+                                  "Seconds, and how many times as fast with lookups ahead."))
     return figures
 
 
@@ -128,6 +132,31 @@ def draw_summary(pyplot, results):
         axis.margins(y=0.22)
         axis.tick_params(length=0)
     axes[0][0].legend(loc="upper left", ncols=2)
+    return figure
+
+
+def draw_lookups(pyplot, found):
+    methods = list(dict.fromkeys(result.method for result in found))
+    titles = list(dict.fromkeys(result.statement.title for result in found))
+    figure, axes = pyplot.subplots(1, len(methods), figsize=(10, 1 + 0.5 * len(titles)), squeeze=False, sharex=True,
+                                   sharey=True, layout="constrained")
+    for axis, method in zip(axes[0], methods):
+        for result in (result for result in found if result.method == method):
+            place = titles.index(result.statement.title)
+            for side, shift in zip(SIDES, (-0.19, 0.19)):
+                axis.barh(place + shift, result.seconds(side), 0.36, color=COLORS[side],
+                          label=f"lookups ahead {side}" if place == 0 else None)
+            axis.annotate(f"{result.ratio():.2f}×", (result.seconds("on"), place + 0.19), xytext=(4, 0),
+                          textcoords="offset points", va="center", fontweight="bold", color=COLORS["on"])
+        axis.set_yticks(range(len(titles)), titles)
+        axis.grid(axis="x")
+        axis.grid(visible=False, axis="y")
+        axis.set_title(f"io_method = {method}", loc="left", fontweight="bold")
+        axis.set_xlabel("seconds")
+        axis.tick_params(length=0)
+    axes[0][0].invert_yaxis()
+    axes[0][0].margins(x=0.15)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     return figure
 
 

@@ -94,7 +94,8 @@ def copy_template(cluster, new):
         database = f"{new.name}_{side}"
         session.query(f"CREATE DATABASE {database} TEMPLATE {new.name} STRATEGY file_copy")
         # Here and not in the template, which outlives the build that made it.
-        cluster.session(database).query("CREATE EXTENSION amcheck; CREATE EXTENSION aio")
+        cluster.session(database).query("CREATE EXTENSION amcheck; CREATE EXTENSION pg_buffercache; "
+                                        "CREATE EXTENSION aio")
     session.close()
 
 
