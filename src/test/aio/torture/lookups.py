@@ -6,8 +6,8 @@ nothing open, so the rows do not depend on the plan, which may change in between
 import itertools
 
 # Leave the planner nested loops, and scans in the order of an index.
-SETTINGS = {'enable_seqscan': 'off', 'enable_hashjoin': 'off', 'enable_mergejoin': 'off', 'enable_memoize': 'off',
-            'enable_material': 'off', 'enable_sort': 'off'}
+SETTINGS = {'enable_seqscan': 'off', 'enable_hashjoin': 'off', 'enable_mergejoin': 'off', 'enable_material': 'off',
+            'enable_sort': 'off', 'enable_indexscan': 'on', 'enable_bitmapscan': 'on'}
 EVICT = 'SELECT FROM pg_buffercache_evict_all()'
 COLD = 0.2
 METHODS = ('btree', 'hash', 'gist', 'spgist')
@@ -18,6 +18,7 @@ JOINS = [
     'SELECT probe FROM {probes} WHERE EXISTS (SELECT FROM {table} WHERE {match} AND version % 2 = 0)',
     'SELECT probe FROM {probes} WHERE NOT EXISTS (SELECT FROM {table} WHERE {match} AND version % 2 = 0)',
     'SELECT probe, id, other FROM {probes} JOIN {table} ON {match} JOIN {others} ON other = id + {step}',
+    'SELECT probe, (SELECT max(version) FROM {table} WHERE {match}) FROM {probes}',
     'SELECT probe, found FROM {probes}, LATERAL (SELECT count(*) AS found FROM {table} WHERE {match}) x',
     'SELECT probe, id FROM {probes}, LATERAL (SELECT id FROM {table} WHERE {match} ORDER BY id LIMIT 2) x',
 ]
@@ -29,8 +30,8 @@ ORDERED_SCAN = ('SELECT {columns} FROM {table} WHERE {condition} AND {visible} '
 
 def settings(rng, tables):
     """Statements that let what follows in the transaction look up its rows, and that on disk mostly."""
-    chosen = {**SETTINGS, 'enable_indexscan': 'on', 'enable_bitmapscan': 'on',
-              rng.choice(['enable_bitmapscan', 'enable_bitmapscan', 'enable_indexscan']): 'off'}
+    chosen = {**SETTINGS, rng.choice(['enable_bitmapscan', 'enable_bitmapscan', 'enable_indexscan']): 'off',
+              'enable_memoize': rng.choice(['on', 'off'])}
     cold = [EVICT] if rng.random() < COLD else [f"SELECT pg_buffercache_evict_relation('{table}')" for table in tables]
     return '; '.join([*(f'SET LOCAL {name} = {value}' for name, value in chosen.items()), *cold])
 

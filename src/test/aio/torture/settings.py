@@ -88,6 +88,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'aio.debug_rows_before_batch': rng.choice([0, 0, 3, 100, 1000]),
         'aio.debug_suspend': rng.random() < 0.4,
         'aio.debug_delay_completions': rng.choice([0, 0, 1, 5, 50]),
+        'aio.debug_lookups': rng.choice([0, 3, 64]),
         'aio.debug_seed': rng.randrange(1, 1 << 31),
     }
     if our_server:
