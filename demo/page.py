@@ -4,7 +4,7 @@ import html
 import time
 
 import inputs
-import lookups
+import lookup_statements
 import plots
 import race
 import report
@@ -177,7 +177,7 @@ def lookups_section(found):
             "off, they are read one after the other; with lookups ahead on, while rows before them are joined.</p>" +
             table(["input", "statement", "io_method", "rows", "off s", "on s", "ratio", "by run", "reads off",
                    "reads on", "disk, off", "disk, on", ""], rows, words=3, ratio=6) +
-            f'<p class="small">Runs of each statement on each side: {lookups.TURNS}, with other keys each time, in the '
+            f'<p class="small">Runs of each statement on each side: {lookup_statements.TURNS}, with other keys each time, in the '
             "tables into which the rows above were loaded; all pages were evicted before. The sides differ in "
             "<code>aio.lookup_ahead</code>, which is 0 or the default, and in nothing else. The planner was left no "
             "other way than by the index. disk: reads in flight, as the block device counts them. equal: both sides "
