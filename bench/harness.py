@@ -140,16 +140,21 @@ def numbers(text):
 
 
 @contextlib.contextmanager
-def slow_disk(bench):
-    """Data directories are on the slow disk meanwhile."""
+def slow_disk(bench, at_once=True):
+    """Data directories are on the slow disk meanwhile.  Unless at once, it is slow when what is yielded is called."""
     work = bench.work
     mount = work / "slow"
     tool = pglib.REPO / "tools" / "fault-disk"
     pglib.run([tool, "mount", mount, "-o", "durable"])
-    try:
+
+    def begin():
         pglib.run([tool, "control", mount, "delay", "disk", f"latency={bench.args.delay}"])
+
+    try:
+        if at_once:
+            begin()
         bench.work = mount
-        yield
+        yield begin
     finally:
         bench.work = work
         pglib.run([tool, "umount", mount])

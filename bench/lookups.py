@@ -59,18 +59,20 @@ def run(bench):
     limits = {} if args.no_fio else bench.measure_limits(args.fio_size, args.fio_seconds)
     runs = []
     for disk in args.disk or DISKS:
-        with (harness.slow_disk(bench) if disk == "slow" else contextlib.nullcontext()):
-            runs += measure(bench, data, disk)
+        # what is copied before would take an hour
+        with (harness.slow_disk(bench, at_once=False) if disk == "slow" else contextlib.nullcontext(lambda: None)) as begin:
+            runs += measure(bench, data, disk, begin)
     show(bench, runs, limits)
     bench.finish(runs=runs)
 
 
-def measure(bench, data, disk):
+def measure(bench, data, disk, begin):
     args = bench.args
     bench.step(f"{disk} disk: copying the data for both servers")
     settings = {"debug_io_direct": "data" if disk in ("plain", "slow") else "", "shared_buffers": args.shared_buffers}
     runs = []
     with bench.servers(data, settings) as clusters:
+        begin()
         for case in args.case or CASES:
             rows, statement, _ = CASES[case]
             for turn in range(1, args.runs + 1):
