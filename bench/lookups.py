@@ -1,7 +1,8 @@
 """lookups: statements that find rows by index, nothing of what they need in memory, both servers in turn.
 
-Every statement runs on a server that has just been started.  The keys are those of random rows, in random order, so each
-lookup reads a leaf of the index and a page of the table.  "plain" and "slow" are read with direct I/O; "buffered" with
+Every statement runs in a new session, when all shared buffers have been in use, so that the kernel has given them memory,
+and are empty again.  The keys are those of random rows, in random order, so each lookup reads a leaf of the index and a
+page of the table.  "plain" and "slow" are read with direct I/O; "buffered" with
 nothing in the kernel's page cache, and "page cache" with everything in there.
 """
 
@@ -86,22 +87,25 @@ def measure(bench, data, disk, begin):
 
 
 def one(cluster, disk, side, rows, statement, turn, device):
-    """One statement on a server that has just been started; its result is digested to be compared."""
+    """One statement with nothing in memory; its result is digested to be compared."""
     session = cluster.session()
+    session.query("CREATE EXTENSION IF NOT EXISTS pg_prewarm; CREATE EXTENSION IF NOT EXISTS pg_buffercache")
     session.query(f"DROP TABLE IF EXISTS keys; CREATE TABLE keys AS SELECT u1 AS key FROM "
                   f"(SELECT u1, u2 FROM items TABLESAMPLE BERNOULLI (0.5) REPEATABLE ({turn})) i "
-                  f"ORDER BY u2 LIMIT {rows if rows > 32 else 1000}; ANALYZE keys; CHECKPOINT")
-    cluster.stop()
+                  f"ORDER BY u2 LIMIT {rows if rows > 32 else 1000}; ANALYZE keys")
+    session.query("SELECT pg_prewarm('items', 'buffer', 'main', 0, "
+                  "least(pg_relation_size('items') / 8192, (SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers')) - 1)")
+    session.query("CHECKPOINT; SELECT pg_buffercache_evict_all()")
     if disk == "buffered":
         pglib.drop_from_page_cache(cluster.data)
     if disk == "page cache":
         pglib.read_into_page_cache(cluster.data)
-    cluster.start()
     session = cluster.session()
     session.query(PLAN)
     task_stats = side == "ours" and has_task_stats(session)
     # The catalogs, the root of the index and the plan's first pages are not what is measured.
-    session.query("SELECT FROM items WHERE u1 = gen_random_uuid(); SELECT FROM items WHERE u2 = gen_random_uuid(); "
+    unknown = "'00000000-0000-0000-0000-000000000000'"
+    session.query(f"SELECT FROM items WHERE u1 = {unknown}; SELECT FROM items WHERE u2 = {unknown}; "
                   f"EXPLAIN {statement}")
     result = timed(session, f"CREATE TEMP TABLE result AS {statement}" if statement.startswith("SELECT") else statement,
                    device, task_stats)

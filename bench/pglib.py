@@ -300,7 +300,7 @@ def clone(source, target):
 
 
 def drop_from_page_cache(data):
-    """Nothing of a stopped cluster is in the page cache afterwards."""
+    """Nothing of a cluster that is stopped, or has written all it has to, is in the page cache afterwards."""
     for name in files_of(data):
         fd = os.open(name, os.O_RDONLY)
         try:
