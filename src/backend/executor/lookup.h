@@ -32,12 +32,16 @@ typedef struct AioLookupWindow
 	int			distance_max;	/* most that may be looked up ahead */
 	bool		may_stop;		/* what is ahead may never be needed */
 	uint64		needed;			/* so far */
+	int			looked;			/* lookups ahead since it was adjusted last, */
+	bool		has_read;		/* and did any of them begin a read? */
 } AioLookupWindow;
 
 extern void AioWindowOpen(AioLookupWindow *window, int distance_max,
 						  bool may_stop);
 extern bool AioWindowBegins(AioLookupWindow *window);
 extern void AioWindowAdjust(AioLookupWindow *window, bool has_read);
+extern void AioWindowLooked(AioLookupWindow *window, int nlookups,
+							bool has_read);
 
 /* ------------------------------------------------------------------------
  * Probe: read what a lookup will read
@@ -60,6 +64,11 @@ typedef struct AioLookupTarget
 	bool		leaf_only;		/* somebody else reads the table's pages */
 	bool		first_only;		/* one match is enough */
 
+	/* while probes run */
+	IndexScanDesc idle_scan;	/* that the next probe may use, or NULL */
+	uint32		steps_in_vain;	/* second steps of probes, one after the
+								 * other, that have found nothing to read */
+
 	/* partitions: it is this child of an Append that prunes at run time */
 	AppendState *append;
 	int			child;
@@ -70,8 +79,8 @@ typedef struct AioLookupTarget
 } AioLookupTarget;
 
 extern bool AioRunProbes(List *targets, AioScopeBody body, void *arg);
-extern void AioProbe(AioScope *scope, const AioLookupTarget *target,
-					 ScanKey keys, int ahead);
+extern void AioProbe(AioScope *scope, AioLookupTarget *target, ScanKey keys,
+					 int ahead, bool *begun);
 
 /* ------------------------------------------------------------------------
  * Loops and scans of a statement
@@ -158,6 +167,8 @@ typedef struct AioLookupLoop
 	int			nslots;
 	uint32		nfilled;		/* rows in slots[], counted from the first */
 	uint32		ntaken;
+	uint32		nprobed;		/* rows ahead whose probes have made all steps */
+	bool	   *begun;			/* of each slot, for each target: AioProbe() */
 	bool		at_end;			/* there is no further outer row */
 	ErrorData  *error;			/* that is raised when all have been taken */
 } AioLookupLoop;
@@ -175,6 +186,8 @@ typedef struct AioLookupScan
 	/* array keys */
 	bool		searches;		/* has some, and may be probed for them */
 	int			search;			/* that was probed last */
+	int			search_probed;	/* the last one whose probe has made all steps */
+	bool	   *begun;			/* of some searches: AioProbe() */
 	int			nsearches;		/* ahead, when that was done */
 	MemoryContext context;		/* keys */
 } AioLookupScan;
@@ -218,7 +231,7 @@ extern TupleTableSlot *AioProject(AioLookupProjection *projection,
 extern void AioOpenLoop(AioLookupLoop *loop, int distance_max);
 
 /* lookup_search.c */
-extern bool AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
+extern int	AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
 							 ScanDirection direction, bool *has_read);
 
 /* lookup_scan.c */

@@ -7,9 +7,9 @@
  * While a loop is open, a function of ours is put before the ExecProcNode of
  * the node that gives the outer rows.  It takes rows, copies them, has their
  * keys probed, and returns them one after the other; whoever asks for them does
- * not notice.  Rows are taken in groups of half the window: while the pages of
- * the index arrive that one group will need, those of the table are on their
- * way for the group before.
+ * not notice.  Rows are taken a few at a time.  While the leaves arrive that
+ * the rows in the farther half of the window will need, the pages of the table
+ * are on their way for those in the nearer one (lookup_probe.c).
  *
  * A nested loop takes rows of its outer node, which it puts into parameters of
  * its inner node.  A node with correlated subqueries in its target list takes
@@ -45,6 +45,9 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* the part of a window whose rows are taken at a time */
+#define ROWS_AT_A_TIME(distance)	(((distance) + 7) / 8)
+
 static TupleTableSlot *next_row(void *arg);
 
 /* keys that are remembered of a target, a power of 2 */
@@ -66,6 +69,13 @@ static inline TupleTableSlot **
 slot_of(AioLookupLoop *loop, uint32 row)
 {
 	return &loop->slots[row % loop->nslots];
+}
+
+/* Of a row that is ahead and a target, AioProbe()'s 'begun'. */
+static inline bool *
+begun_of(AioLookupLoop *loop, uint32 row, int target)
+{
+	return &loop->begun[(row % loop->nslots) * list_length(loop->targets) + target];
 }
 
 /*
@@ -181,6 +191,8 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 		loop->nslots = pg_nextpower2_32(distance_max + 2);
 		loop->slots = MemoryContextAllocZero(loop->context,
 											 loop->nslots * sizeof(TupleTableSlot *));
+		loop->begun = MemoryContextAllocZero(loop->context, loop->nslots *
+											 list_length(loop->targets) * sizeof(bool));
 	}
 	AioLookupAttach(loop->outer, loop->layer, next_row, loop);
 	loop->open = true;
@@ -221,6 +233,7 @@ forget_rows(Datum arg)
 	aio_usage[AIO_KIND_LOOKUP].cancelled +=
 		rows_ahead(loop) * list_length(loop->targets);
 	loop->ntaken = loop->nfilled;
+	loop->nprobed = 0;
 	loop->at_end = false;
 	loop->error = NULL;
 
@@ -445,8 +458,51 @@ set_params(AioLookupLoop *loop, TupleTableSlot *row)
 typedef struct Rows
 {
 	AioLookupLoop *loop;
-	uint32		first;
+	uint32		first;			/* that has not been probed before */
+	uint32		near;			/* so many are in the nearer half of the
+								 * window */
 } Rows;
+
+static void
+probe_new_row(AioScope *scope, AioLookupLoop *loop, uint32 row, bool near)
+{
+	const AppendState *pruned = NULL;
+	Bitmapset  *left = NULL;
+
+	set_params(loop, *slot_of(loop, row));
+	foreach_ptr(AioLookupTarget, target, loop->targets)
+	{
+		bool	   *begun = begun_of(loop, row, foreach_current_index(target));
+		ScanKey		keys;
+
+		*begun = false;
+		if (!is_scanned(target, &pruned, &left) || is_memoized(loop, target))
+			continue;
+		keys = make_keys(loop, target);
+		if (keys != NULL)
+			AioProbe(scope, target, keys, row - loop->ntaken,
+					 near ? NULL : begun);
+	}
+}
+
+static void
+probe_again(AioScope *scope, AioLookupLoop *loop, uint32 row)
+{
+	bool		params_set = false;
+
+	foreach_ptr(AioLookupTarget, target, loop->targets)
+	{
+		bool	   *begun = begun_of(loop, row, foreach_current_index(target));
+
+		if (!*begun)
+			continue;
+		if (!params_set)
+			set_params(loop, *slot_of(loop, row));
+		params_set = true;
+		AioProbe(scope, target, make_keys(loop, target), row - loop->ntaken,
+				 begun);
+	}
+}
 
 /*
  * AioScopeBody.  The parameters that the loop sets before what it does for each
@@ -457,40 +513,37 @@ probe_rows(AioScope *scope, void *arg)
 {
 	Rows	   *rows = arg;
 	AioLookupLoop *loop = rows->loop;
+	uint32		known = rows->first - loop->ntaken;
 
-	for (uint32 row = rows->first; row != loop->nfilled; row++)
+	for (uint32 ahead = loop->nprobed; ahead < rows_ahead(loop); ahead++)
 	{
-		const AppendState *pruned = NULL;
-		Bitmapset  *left = NULL;
+		bool		near = ahead < rows->near;
 
-		set_params(loop, *slot_of(loop, row));
-		foreach_ptr(AioLookupTarget, target, loop->targets)
-		{
-			ScanKey		keys;
-
-			if (!is_scanned(target, &pruned, &left) ||
-				is_memoized(loop, target))
-				continue;
-			keys = make_keys(loop, target);
-			if (keys != NULL)
-				AioProbe(scope, target, keys, row - loop->ntaken);
-		}
+		if (ahead >= known)
+			probe_new_row(scope, loop, loop->ntaken + ahead, near);
+		else if (near)
+			probe_again(scope, loop, loop->ntaken + ahead);
 	}
+	loop->nprobed = Max(loop->nprobed, Min(rows->near, rows_ahead(loop)));
 }
 
-/* Probe the keys of the rows from this one on. */
+/* Probe the keys of rows ahead, of which those from 'first' on are new. */
 static void
 probe(AioLookupLoop *loop, uint32 first)
 {
-	Rows		rows = {.loop = loop,.first = first};
+	Rows		rows = {.loop = loop,.first = first,
+	.near = loop->window.distance / 2 + 1};
 	ParamExecData *values = loop->outer->state->es_param_exec_vals;
 	ParamExecData *saved;
 	MemoryContext old;
 	bool		has_read;
 	int			i = 0;
 
-	if (first == loop->nfilled || !AioScopeAllowed())
+	if (!AioScopeAllowed())
+	{
+		loop->nprobed = rows_ahead(loop);
 		return;
+	}
 
 	MemoryContextReset(loop->probe_context);
 	old = MemoryContextSwitchTo(loop->probe_context);
@@ -503,7 +556,7 @@ probe(AioLookupLoop *loop, uint32 first)
 		values[param->paramno] = saved[i++];
 	MemoryContextSwitchTo(old);
 
-	AioWindowAdjust(&loop->window, has_read);
+	AioWindowLooked(&loop->window, loop->nfilled - first, has_read);
 	if (loop->window.distance >= DISTANCE_USEFUL)
 		loop->waits_wanted = AIO_WAITS_BEFORE_OPENING;
 }
@@ -545,14 +598,33 @@ look_ahead(AioLookupLoop *loop)
 		AioProjectLater(loop->node, loop->projection, true);
 	if (may_take_ahead(loop))
 	{
-		take_rows(loop, rows_wanted(loop, loop->window.distance + 1));
+		if (!loop->at_end)
+			take_rows(loop, rows_wanted(loop, loop->window.distance + 1));
 		probe(loop, first);
 	}
-	else if (rows_ahead(loop) == 0)
+	else if (rows_ahead(loop) == 0 && !loop->at_end)
 		take_rows(loop, 1);
 
 	/* a scan with keys that are computed begins with a rescan of its own */
 	watch_rescan(loop);
+}
+
+/*
+ * Is it time to take rows, or to make second steps for rows that have come
+ * near?  Both are done for some rows at a time.
+ */
+static bool
+is_to_look_ahead(const AioLookupLoop *loop)
+{
+	uint32		distance = loop->window.distance;
+	uint32		rows = ROWS_AT_A_TIME(distance);
+
+	if (distance == 0)
+		return false;
+	if (!loop->at_end)
+		return rows_ahead(loop) + rows <= distance;
+	return loop->nprobed < rows_ahead(loop) &&
+		loop->nprobed + rows <= Max(distance / 2, rows);
 }
 
 /* AioLookupNext: the next outer row. */
@@ -574,12 +646,14 @@ next_row(void *arg)
 			close_loop(loop);
 		return AioLookupBelow(loop->outer, loop->layer);
 	}
-	if (window->distance > 0 && !loop->at_end &&
-		rows_ahead(loop) <= window->distance / 2)
+	if (is_to_look_ahead(loop))
 		look_ahead(loop);
 	if (rows_ahead(loop) > 0)
 	{
 		TupleTableSlot *row = *slot_of(loop, loop->ntaken++);
+
+		if (loop->nprobed > 0)
+			loop->nprobed--;
 
 		return loop->projection == NULL ? row : AioProject(loop->projection, row);
 	}

@@ -9,6 +9,11 @@
  * and is not counted as a scan of the index.  What it finds may be out of date
  * at once.  The lookup that follows is upstream's, and does not know of it.
  *
+ * A key whose lookup is still far away is probed in two steps, if the index is
+ * a btree.  The first one begins to read the leaf, if it is not in memory, and
+ * does not wait for it.  The second one, later, finds the leaf and begins to
+ * read the heap pages.  So the statement goes on while leaves are read, too.
+ *
  * While it is suspended it holds what a scan holds between two pages, pins.
  * It ends with its scope, before the statement goes on.
  *
@@ -35,27 +40,94 @@
  */
 #define ENTRIES_MAX		32
 
+/*
+ * Second steps for index-only scans that have not met a page that is not
+ * all-visible, after which only few of them are made.
+ */
+#define STEPS_IN_VAIN_MAX	16
+
 typedef struct Probe
 {
-	const AioLookupTarget *target;
+	AioLookupTarget *target;
 	ScanKey		keys;
 	int			ahead;
+	bool	   *begun;			/* has the first step been made?  NULL: make
+								 * both */
+	BlockNumber leaf;			/* where the first step has ended */
 } Probe;
+
+/*
+ * AioTaskHook: if it is a search that will have to wait for a leaf, the first
+ * step ends there.
+ */
+static void
+end_first_step(void *event, void *arg)
+{
+	AioPageEvent *page = event;
+	Probe	   *probe = arg;
+
+	if (BufferIsValid(page->buffer) || probe->begun == NULL || *probe->begun ||
+		AioPageIsHere(page->rel, page->leaf))
+		return;
+	probe->leaf = page->leaf;
+	page->end = true;
+}
+
+/* Has the target a scan that no probe uses at the moment? */
+static IndexScanDesc
+begin_scan(AioLookupTarget *target)
+{
+	IndexScanDesc scan = target->idle_scan;
+
+	target->idle_scan = NULL;
+	if (scan == NULL)
+		scan = index_beginscan(target->heap, target->index, SnapshotAny, NULL,
+							   target->nkeys, 0);
+	return scan;
+}
+
+static void
+end_scan(AioLookupTarget *target, IndexScanDesc scan)
+{
+	if (target->idle_scan != NULL)
+		index_endscan(scan);
+	else
+		target->idle_scan = scan;
+}
+
+/* Is there anything to do for a probe when its leaf has arrived? */
+static bool
+wants_second_step(AioLookupTarget *target)
+{
+	if (target->leaf_only)
+		return false;
+	if (!target->index_only)
+		return true;
+	target->steps_in_vain++;
+	return target->steps_in_vain <= STEPS_IN_VAIN_MAX ||
+		target->steps_in_vain % STEPS_IN_VAIN_MAX == 0;
+}
+
+static void
+read_heap_page(const AioLookupTarget *target, BlockNumber block)
+{
+	while (AioReadAhead(target->heap, block) == AIO_READ_AHEAD_FULL)
+		AioReadAheadWait();
+}
 
 static void
 run_probe(void *arg)
 {
 	Probe	   *probe = arg;
-	const AioLookupTarget *target = probe->target;
+	AioLookupTarget *target = probe->target;
+	bool		second = probe->begun != NULL && *probe->begun;
 	int			max = target->first_only || target->leaf_only ? 1 : ENTRIES_MAX;
 	BlockNumber last = InvalidBlockNumber;
 	Buffer		vmbuffer = InvalidBuffer;
 	uint64		reads = aio_usage[AIO_KIND_READ].started;
 	uint64		suspensions = aio_task_counters.suspensions;
-	IndexScanDesc scan;
+	IndexScanDesc scan = begin_scan(target);
 
-	scan = index_beginscan(target->heap, target->index, SnapshotAny, NULL,
-						   target->nkeys, 0);
 	index_rescan(scan, probe->keys, target->nkeys, NULL, 0);
 	for (int i = 0; i < max; i++)
 	{
@@ -70,12 +142,24 @@ run_probe(void *arg)
 		last = block;
 		if (target->index_only && VM_ALL_VISIBLE(target->heap, block, &vmbuffer))
 			continue;
-		if (AioReadAhead(target->heap, block) == AIO_READ_AHEAD_FULL)
-			break;
+		read_heap_page(target, block);
+		target->steps_in_vain = 0;
 	}
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
-	index_endscan(scan);
+	end_scan(target, scan);
+
+	if (second)
+	{
+		*probe->begun = false;
+		return;
+	}
+	if (BlockNumberIsValid(probe->leaf))
+	{
+		while (AioReadAhead(target->index, probe->leaf) == AIO_READ_AHEAD_FULL)
+			AioReadAheadWait();
+		*probe->begun = wants_second_step(target);
+	}
 
 	/* a task that has not been suspended is the only one that has read */
 	AioCountLookup(aio_usage[AIO_KIND_READ].started != reads ||
@@ -86,13 +170,19 @@ run_probe(void *arg)
 /*
  * Probe a key in a task of this scope, while so many lookups are ahead of need.
  * The keys stay the caller's, and have to be there until the scope ends.
+ *
+ * If begun is given, its value says whether this is the second step, or the
+ * first one and perhaps the only one.  It is set to whether there is another
+ * step to make; so the caller keeps it, false at first, as long as the key may
+ * be looked up.
  */
 void
-AioProbe(AioScope *scope, const AioLookupTarget *target, ScanKey keys,
-		 int ahead)
+AioProbe(AioScope *scope, AioLookupTarget *target, ScanKey keys, int ahead,
+		 bool *begun)
 {
-	AioTaskOptions options = {.subject = target->index};
-	Probe		probe = {.target = target,.keys = keys,.ahead = ahead};
+	AioTaskOptions options = {.subject = target->index,.hook = end_first_step};
+	Probe		probe = {.target = target,.keys = keys,.ahead = ahead,
+	.begun = begun,.leaf = InvalidBlockNumber};
 
 	AioSpawn(scope, &options, run_probe, &probe, sizeof(probe));
 }
@@ -140,7 +230,14 @@ AioRunProbes(List *targets, AioScopeBody body, void *arg)
 	ScanCounts *counts = palloc_array(ScanCounts, list_length(targets));
 
 	exchange_counts(targets, counts, false);
+	foreach_ptr(AioLookupTarget, target, targets)
+		target->idle_scan = NULL;
 	AioScopeRun(body, arg, NULL);
+	foreach_ptr(AioLookupTarget, target, targets)
+	{
+		if (target->idle_scan != NULL)
+			index_endscan(target->idle_scan);
+	}
 	AioSubmitBatch();
 	exchange_counts(targets, counts, true);
 	return aio_usage[AIO_KIND_READ].started != started;

@@ -66,10 +66,10 @@ count_known(AioLookupScan *lookup, const ItemPointerData *tids, int ntids)
 
 /*
  * Begin to read the heap pages of the rows that come next, as far as the window
- * allows, and the next page of the index.  Returns false if there is none that
- * has not been looked up before; else *has_read is set if reads have begun.
+ * allows, and the next page of the index.  Returns how many rows have not been
+ * looked up before.  *has_read is set if reads have begun.
  */
-static bool
+static int
 read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 				ScanDirection direction, bool *has_read)
 {
@@ -109,7 +109,7 @@ read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 	if (i < distance && BlockNumberIsValid(next))
 		*has_read |= AioReadAhead(target->index, next) == AIO_READ_AHEAD_BEGUN;
 	AioSubmitBatch();
-	return ntids > known;
+	return Max(ntids - known, 0);
 }
 
 /*
@@ -122,7 +122,7 @@ look_up(AioLookupScan *lookup, IndexScanDesc scan, bool waits, bool in_hand)
 	const PlanState *node = lookup->target.node;
 	ScanDirection direction = lookup->target.direction;
 	bool		has_read = false;
-	bool		looked_up = false;
+	int			looked = 0;
 
 	if (node != NULL)
 		direction = ScanDirectionCombine(node->state->es_direction, direction);
@@ -132,11 +132,11 @@ look_up(AioLookupScan *lookup, IndexScanDesc scan, bool waits, bool in_hand)
 		AioWindowAdjust(&lookup->window, true);
 	}
 	if (in_hand)
-		looked_up = read_heap_pages(lookup, scan, direction, &has_read);
+		looked = read_heap_pages(lookup, scan, direction, &has_read);
 	if (lookup->searches)
-		looked_up |= AioProbeSearches(lookup, scan, direction, &has_read);
-	if (looked_up && !waits)
-		AioWindowAdjust(&lookup->window, has_read);
+		looked += AioProbeSearches(lookup, scan, direction, &has_read);
+	if (looked > 0 && !waits)
+		AioWindowLooked(&lookup->window, looked, has_read);
 }
 
 /* AioLookupNext: the scan's next row; look further ahead now and then. */

@@ -18,17 +18,37 @@
 #include "access/relscan.h"
 #include "aio/task_port.h"
 #include "lookup.h"
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
-/* What to probe: searches from the first on, of those after the current one. */
+/* the part of a window that is probed at a time */
+#define SEARCHES_AT_A_TIME(distance)	(((distance) + 7) / 8)
+
+/*
+ * What to probe.  Searches that come are counted from 1, the one after the
+ * current one.
+ */
 typedef struct Searches
 {
 	AioLookupScan *lookup;
 	IndexScanDesc scan;
 	ScanDirection direction;
-	int			first;
-	int			last;
+	int			first;			/* that has not been through both steps */
+	int			known;			/* last that has been through the first one */
+	int			near;			/* last in the nearer half of the window */
 } Searches;
+
+/* Of the search for this element of the array, AioProbe()'s 'begun'. */
+static bool *
+begun_of(AioLookupScan *lookup, int element)
+{
+	uint32		n = pg_nextpower2_32(lookup->window.distance_max + 1);
+
+	if (lookup->begun == NULL)
+		lookup->begun = MemoryContextAllocZero(lookup->target.node->state->es_query_cxt,
+											   n * sizeof(bool));
+	return &lookup->begun[(uint32) element % n];
+}
 
 /* AioScopeBody */
 static void
@@ -37,37 +57,55 @@ probe_searches(AioScope *scope, void *arg)
 	Searches   *searches = arg;
 	AioLookupScan *lookup = searches->lookup;
 
-	for (int ahead = searches->first; ahead <= searches->last; ahead++)
+	for (int ahead = searches->first; ahead <= lookup->window.distance; ahead++)
 	{
-		ScanKey		keys = palloc_array(ScanKeyData, searches->scan->numberOfKeys);
+		ScanKey		keys;
+		bool	   *begun;
+		int			element;
 
+		if (ahead > searches->near && ahead <= searches->known)
+			continue;
+		keys = palloc_array(ScanKeyData, searches->scan->numberOfKeys);
 		if (!lookup->target.ops->upcoming_search(searches->scan,
 												 searches->direction, ahead,
-												 keys, &lookup->search))
+												 keys, &element))
 			break;
-		AioProbe(scope, &lookup->target, keys, ahead);
+		begun = begun_of(lookup, element);
+		if (ahead > searches->known)
+		{
+			*begun = false;
+			lookup->search = element;
+			AioProbe(scope, &lookup->target, keys, ahead,
+					 ahead <= searches->near ? NULL : begun);
+		}
+		else if (*begun)
+			AioProbe(scope, &lookup->target, keys, ahead, begun);
+		if (ahead <= searches->near)
+			lookup->search_probed = element;
 	}
 }
 
 /*
  * Probe what the scan is going to search for, as far as the window allows.
- * Returns false if half of that is ahead already, or if nothing is known of
- * what comes; else *has_read is set if reads have begun.
+ * Returns how many searches have not been probed before: 0 if most of the
+ * window is ahead already, or if nothing is known of what comes.  *has_read is
+ * set if reads have begun.
  */
-bool
+int
 AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
 				 ScanDirection direction, bool *has_read)
 {
-	Searches	searches = {.lookup = lookup,.scan = scan,.direction = direction};
+	int			distance = lookup->window.distance;
+	Searches	searches = {.lookup = lookup,.scan = scan,.direction = direction,
+	.first = 1,.near = (distance + 1) / 2};
 	List	   *targets;
 	MemoryContext old;
 	ScanKey		keys;
-	bool		probes = false;
+	int			nprobed = 0;
 	int			next;
-	int			known = 0;
 
-	if (lookup->window.distance == 0 || !AioScopeAllowed())
-		return false;
+	if (distance == 0 || !AioScopeAllowed())
+		return 0;
 	if (lookup->context == NULL)
 		lookup->context = AllocSetContextCreate(lookup->target.node->state->es_query_cxt,
 												"searches ahead",
@@ -78,19 +116,19 @@ AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
 	if (lookup->target.ops->upcoming_search(scan, direction, 1, keys, &next))
 	{
 		/* the one that was probed last is behind, or the arrays begin anew */
-		if (lookup->search >= next && lookup->search - next < lookup->window.distance)
-			known = lookup->search - next + 1;
-		if (known <= lookup->window.distance / 2)
+		if (lookup->search >= next && lookup->search - next < lookup->window.distance_max)
+			searches.known = lookup->search - next + 1;
+		if (searches.known + SEARCHES_AT_A_TIME(distance) <= distance)
 		{
-			lookup->window.needed += Max(lookup->nsearches - known, 0);
-			searches.first = known + 1;
-			searches.last = lookup->window.distance;
+			lookup->window.needed += Max(lookup->nsearches - searches.known, 0);
+			if (searches.known > 0 && lookup->search_probed >= next)
+				searches.first = lookup->search_probed - next + 2;
 			targets = list_make1(&lookup->target);
 			*has_read |= AioRunProbes(targets, probe_searches, &searches);
-			lookup->nsearches = lookup->search - next + 1;
-			probes = true;
+			lookup->nsearches = Max(lookup->search - next + 1, 0);
+			nprobed = Max(lookup->nsearches - searches.known, 0);
 		}
 	}
 	MemoryContextSwitchTo(old);
-	return probes;
+	return nprobed;
 }

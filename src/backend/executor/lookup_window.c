@@ -65,6 +65,8 @@ AioWindowOpen(AioLookupWindow *window, int distance_max, bool may_stop)
 	window->distance_max = distance_max;
 	window->may_stop = may_stop;
 	window->needed = 0;
+	window->looked = 0;
+	window->has_read = false;
 	if (!choose_any(window))
 		window->distance = may_stop ? 0 : Min(2, distance_max);
 }
@@ -97,4 +99,20 @@ AioWindowAdjust(AioLookupWindow *window, bool has_read)
 		window->distance = Min(Max(window->distance * 2, 1), limit(window));
 	else
 		window->distance /= 2;
+}
+
+/*
+ * Some lookups have been made ahead; did any of them begin a read?  The
+ * distance is adjusted when there have been as many as fill half of the window.
+ */
+void
+AioWindowLooked(AioLookupWindow *window, int nlookups, bool has_read)
+{
+	window->looked += nlookups;
+	window->has_read |= has_read;
+	if (window->looked < Max(window->distance / 2, 1))
+		return;
+	AioWindowAdjust(window, window->has_read);
+	window->looked = 0;
+	window->has_read = false;
 }

@@ -27,6 +27,10 @@ typedef struct AioBtreeLeaf
 /* set while entries are inserted in index order, otherwise NULL */
 extern PGDLLIMPORT AioBtreeLeaf *aio_btree_leaf;
 
+/* btree_search.c */
+extern bool AioBtreeSearchEnds(Relation rel, Buffer *buffer, BlockNumber leaf);
+
+/* btree_leaf.c */
 extern bool AioBtreeTryLeaf(struct BTInsertStateData *insertstate);
 extern void AioBtreeNoteLeaf(struct BTInsertStateData *insertstate);
 

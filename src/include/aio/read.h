@@ -29,15 +29,22 @@ typedef struct AioIOFuture
 } AioIOFuture;
 
 /*
- * What AioTaskTell() passes to a task's hook: a page of the main fork of the
- * relation that the task works on is in memory, and pinned.  Whether other
- * locks are held is AioMaySuspend()'s to tell.  Pages for which the hook itself
- * asks are not told.
+ * What AioTaskTell() passes to a task's hook about the main fork of the
+ * relation that the task works on.  Pages for which the hook itself asks are
+ * not told.
+ *
+ * If the buffer is valid, a page is in memory, and pinned.  Whether other locks
+ * are held is AioMaySuspend()'s to tell.
+ *
+ * Otherwise a search in a btree is going to read a leaf, and has a lock on the
+ * leaf's parent.  If the hook sets 'end', the search finds nothing.
  */
 typedef struct AioPageEvent
 {
 	Relation	rel;
 	Buffer		buffer;
+	BlockNumber leaf;
+	bool		end;
 } AioPageEvent;
 
 /* somebody else has counted that I/O, or will */
@@ -69,7 +76,9 @@ extern void AioReadReap(void);
 extern bool AioTaskAwaits(const SMgrRelationData *smgr, ForkNumber forknum);
 
 /* read_ahead.c */
+extern bool AioPageIsHere(Relation rel, BlockNumber block);
 extern AioReadAheadResult AioReadAhead(Relation rel, BlockNumber block);
+extern void AioReadAheadWait(void);
 extern void AioEndReadAhead(void);
 
 /* this session has begun reads for which it may never wait */

@@ -69,6 +69,14 @@ AioLeafFound(Relation rel, struct BTInsertStateData *insertstate)
 		AioBtreeNoteLeaf(insertstate);
 }
 
+/* _bt_search(): does it end here, with the buffer's lock and pin given back? */
+static inline bool
+AioSearchEnds(Relation rel, Buffer *buffer, BlockNumber leaf)
+{
+	return unlikely(aio_current_task != NULL) &&
+		AioBtreeSearchEnds(rel, buffer, leaf);
+}
+
 /* ExecInsert(): keep the row back, to insert it together with others? */
 static inline bool
 AioKeepBack(ModifyTableState *mtstate, ResultRelInfo *rri,

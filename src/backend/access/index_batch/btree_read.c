@@ -112,8 +112,11 @@ void
 AioBtreeWatchPage(void *event, void *arg)
 {
 	const AioPageEvent *arrived = event;
-	Page		page = BufferGetPage(arrived->buffer);
+	Page		page;
 
+	if (!BufferIsValid(arrived->buffer))
+		return;
+	page = BufferGetPage(arrived->buffer);
 	Assert(arrived->rel == ((AioIndexEntry *) arg)->index);
 	/* nbtree tells valgrind that nobody looks at a page without a lock */
 	VALGRIND_MAKE_MEM_DEFINED(page, BLCKSZ);

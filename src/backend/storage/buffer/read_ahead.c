@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "aio/block.h"
 #include "aio/io_internal.h"
 #include "aio/read.h"
 #include "storage/aio.h"
@@ -44,9 +45,9 @@ static int	oldest = 0;
 
 bool		aio_read_ahead_used = false;
 
-/* Is this page in memory, or on its way? */
-static bool
-is_here(Relation rel, BlockNumber block)
+/* Is this page of a relation's main fork in memory, or on its way? */
+bool
+AioPageIsHere(Relation rel, BlockNumber block)
 {
 	BufferTag	tag;
 	uint32		hash;
@@ -85,12 +86,12 @@ AioReadAhead(Relation rel, BlockNumber block)
 	Assert(!RelationUsesLocalBuffers(rel));
 	Assert(io_method != IOMETHOD_SYNC);
 
-	if (is_here(rel, block))
+	if (AioPageIsHere(rel, block))
 		return AIO_READ_AHEAD_HERE;
 
 	if (reads == NULL)
 	{
-		nreads = Max(io_max_concurrency / 2, 1);
+		nreads = Max(io_max_concurrency - io_max_concurrency / 8, 1);
 		reads = MemoryContextAllocZero(TopMemoryContext,
 									   nreads * sizeof(ReadInFlight));
 		for (int i = 0; i < nreads; i++)
@@ -118,6 +119,18 @@ AioReadAhead(Relation rel, BlockNumber block)
 	ReleaseBuffer(read->buffer);
 	AioBatchConsider();
 	return AIO_READ_AHEAD_BEGUN;
+}
+
+/*
+ * As much is in flight as may be: submit what is not yet, and wait for the read
+ * that was begun first, which is probably the one that is needed first.
+ */
+void
+AioReadAheadWait(void)
+{
+	AioSubmitBatch();
+	if (in_flight(&reads[oldest]))
+		pgaio_wref_wait(&reads[oldest].operation.io_wref);
 }
 
 /*

@@ -9,3 +9,8 @@
 CREATE FUNCTION window_distances(events text, distance_max int, may_stop bool, needed int DEFAULT 0)
 RETURNS int[]
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- The steps in which an index of integers is probed for a key.
+CREATE FUNCTION probe_steps(index regclass, key int, strategy int2)
+RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

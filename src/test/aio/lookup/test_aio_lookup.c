@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * test_aio_lookup.c
- *	  The window of lookups ahead, without a statement.
+ *	  The window of lookups ahead, and a probe, without a statement.
  *
- * Tests: src/test/aio/lookup/sql/window.sql.
+ * Tests: src/test/aio/lookup/sql/window.sql,
+ *		  src/test/aio/lookup/t/001_lookups.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -11,11 +12,17 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "catalog/index.h"
 #include "catalog/pg_type_d.h"
 #include "fmgr.h"
 #include "lookup.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
 
 PG_MODULE_MAGIC;
 
@@ -45,4 +52,44 @@ window_distances(PG_FUNCTION_ARGS)
 		distances[i + 1] = Int32GetDatum(window.distance);
 	}
 	PG_RETURN_ARRAYTYPE_P(construct_array_builtin(distances, n + 1, INT4OID));
+}
+
+PG_FUNCTION_INFO_V1(probe_steps);
+
+typedef struct Lookup
+{
+	AioLookupTarget target;
+	ScanKeyData key;
+	bool		begun;
+} Lookup;
+
+/* AioScopeBody */
+static void
+make_step(AioScope *scope, void *arg)
+{
+	Lookup	   *lookup = arg;
+
+	AioProbe(scope, &lookup->target, &lookup->key, 1, &lookup->begun);
+}
+
+/* Probe an index of integers; the steps that this takes. */
+Datum
+probe_steps(PG_FUNCTION_ARGS)
+{
+	Oid			index = PG_GETARG_OID(0);
+	Lookup		lookup = {.target.nkeys = 1,.target.direction = ForwardScanDirection};
+	Relation	heap = table_open(IndexGetRelation(index, false), AccessShareLock);
+	int			steps = 0;
+
+	lookup.target.heap = heap;
+	lookup.target.index = index_open(index, AccessShareLock);
+	ScanKeyInit(&lookup.key, 1, PG_GETARG_INT16(2), F_INT4EQ, PG_GETARG_DATUM(1));
+	do
+	{
+		AioRunProbes(list_make1(&lookup.target), make_step, &lookup);
+		steps++;
+	} while (lookup.begun);
+	index_close(lookup.target.index, AccessShareLock);
+	table_close(heap, AccessShareLock);
+	PG_RETURN_INT32(steps);
 }

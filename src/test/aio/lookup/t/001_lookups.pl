@@ -93,6 +93,13 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		UPDATE items SET pad = pad || 'y' WHERE id % 97 = 0;
 		CHECKPOINT});
 
+	# A leaf that is not in memory is read while nobody waits for it.
+	is($node->safe_psql('postgres', q{
+			CREATE EXTENSION test_aio_lookup;
+			SELECT FROM pg_buffercache_evict_all();
+			SELECT probe_steps('items_a', 60000, 3::int2), probe_steps('items_a', 60000, 3::int2), probe_steps('items_h', 60000, 1::int2)}),
+		'2|1|1', "$method: a probe of a btree takes two steps, if its leaf is not in memory");
+
 	# A statement's rows, and what the session counted meanwhile; cold.
 	my $run = sub {
 		my ($statement, $ahead, $settings) = @_;
