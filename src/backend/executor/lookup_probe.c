@@ -108,11 +108,15 @@ wants_second_step(AioLookupTarget *target)
 		target->steps_in_vain % STEPS_IN_VAIN_MAX == 0;
 }
 
-static void
-read_heap_page(const AioLookupTarget *target, BlockNumber block)
+/* Begin to read a page, if it is not in memory; returns whether it was not. */
+static bool
+begin_read(Relation rel, BlockNumber block)
 {
-	while (AioReadAhead(target->heap, block) == AIO_READ_AHEAD_FULL)
+	AioReadAheadResult result;
+
+	while ((result = AioReadAhead(rel, block)) == AIO_READ_AHEAD_FULL)
 		AioReadAheadWait();
+	return result == AIO_READ_AHEAD_BEGUN;
 }
 
 static void
@@ -124,7 +128,7 @@ run_probe(void *arg)
 	int			max = target->first_only || target->leaf_only ? 1 : ENTRIES_MAX;
 	BlockNumber last = InvalidBlockNumber;
 	Buffer		vmbuffer = InvalidBuffer;
-	uint64		reads = aio_usage[AIO_KIND_READ].started;
+	bool		has_read = false;
 	uint64		suspensions = aio_task_counters.suspensions;
 	IndexScanDesc scan = begin_scan(target);
 
@@ -142,7 +146,7 @@ run_probe(void *arg)
 		last = block;
 		if (target->index_only && VM_ALL_VISIBLE(target->heap, block, &vmbuffer))
 			continue;
-		read_heap_page(target, block);
+		has_read |= begin_read(target->heap, block);
 		target->steps_in_vain = 0;
 	}
 	if (BufferIsValid(vmbuffer))
@@ -156,15 +160,13 @@ run_probe(void *arg)
 	}
 	if (BlockNumberIsValid(probe->leaf))
 	{
-		while (AioReadAhead(target->index, probe->leaf) == AIO_READ_AHEAD_FULL)
-			AioReadAheadWait();
+		has_read |= begin_read(target->index, probe->leaf);
 		*probe->begun = wants_second_step(target);
 	}
 
-	/* a task that has not been suspended is the only one that has read */
-	AioCountLookup(aio_usage[AIO_KIND_READ].started != reads ||
-				   aio_task_counters.suspensions != suspensions,
-				   probe->ahead);
+	/* a page that it has awaited, or somebody has meanwhile */
+	has_read |= aio_task_counters.suspensions != suspensions;
+	AioCountLookup(has_read, probe->ahead);
 }
 
 /*
