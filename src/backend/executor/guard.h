@@ -50,8 +50,9 @@ extern bool AioMayBeDataError(int sqlerrcode);
 
 /* side_effects.c */
 extern bool AioExpressionHasSideEffects(Node *node, bool errors);
-extern bool AioRowsHaveSideEffects(PlanState *planstate, bool errors,
-								   bool without_targetlist);
+extern bool AioRowsHaveSideEffects(PlanState *planstate, bool errors);
+extern bool AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals,
+										  bool errors);
 extern bool AioTableLeavesSomething(ResultRelInfo *rri);
 extern bool AioCopyLeavesSomething(CopyFromState cstate);
 extern bool AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate);

@@ -124,20 +124,46 @@ typedef struct AioLoopParam
 	ExprState  *value;			/* likewise, in terms of a row that is ahead */
 } AioLoopParam;
 
-/* A target list that is evaluated later than the node produces its rows. */
+/* One of the lists of conditions that a node tests. */
+typedef struct AioLookupQuals
+{
+	List	   *early;			/* tested when a row is produced */
+	List	   *later;			/* tested when it is returned */
+	ExprState **place;			/* where the node has them */
+
+	/* compiled */
+	ExprState  *original;
+	ExprState  *producing;
+	ExprState  *returning;
+} AioLookupQuals;
+
+#define AIO_LOOKUP_QUALS	2
+
+/*
+ * A target list, or conditions, that are evaluated later than the node produces
+ * its rows.
+ */
 typedef struct AioLookupProjection
 {
-	TupleDesc	desc;			/* of rows ahead: columns that it refers to */
-	List	   *vars;			/* the same, in terms of the node */
+	List	   *subplans;		/* that are looked up ahead */
+	List	   *params;			/* AioLoopParams that are set for these */
+	List	   *early_quals;	/* all conditions that are tested at once */
+	int			nquals;			/* 0 if no condition is tested later */
+	AioLookupQuals quals[AIO_LOOKUP_QUALS];
+
+	/* compiled */
+	TupleDesc	desc;			/* of rows ahead; NULL: nothing is compiled
+								 * yet */
+	List	   *vars;			/* their columns, in terms of the node */
 	ExprContext *econtext;
-	ProjectionInfo *original;
+	ProjectionInfo *original;	/* NULL, like the others: it does not project */
 	ProjectionInfo *rows;		/* has the node produce rows ahead */
 	ProjectionInfo *output;		/* makes what the node returns of such a row */
 } AioLookupProjection;
 
 /*
  * A loop that looks up indexes for each outer row: a nested loop, or a node in
- * whose target list there are correlated subqueries.
+ * whose target list or conditions there are correlated subqueries.
  */
 typedef struct AioLookupLoop
 {
@@ -147,8 +173,7 @@ typedef struct AioLookupLoop
 	AioLookupLayer layer;		/* in front of it */
 	List	   *params;			/* of AioLoopParam */
 	List	   *targets;		/* of AioLookupTarget */
-	AioLookupProjection *projection;	/* if it is not a join, when it has
-										 * been open */
+	AioLookupProjection *projection;	/* if it is not a join */
 	LimitState *limit;			/* whose rows are those of the loop, or NULL */
 	bool		may_stop;
 	int			waits;			/* for pages of the targets, while closed */
@@ -219,12 +244,13 @@ extern void AioLookupDetach(PlanState *node, AioLookupLayer layer);
 extern TupleTableSlot *AioLookupBelow(PlanState *node, AioLookupLayer layer);
 
 /* lookup_projection.c */
-extern bool AioFindProjectedLookups(PlanState *node, List **subplans,
-									List **params);
-extern AioLookupProjection *AioMakeProjection(PlanState *node, List *params);
+extern AioLookupProjection *AioFindProjectedLookups(PlanState *node);
+extern void AioCompileProjection(PlanState *node,
+								 AioLookupProjection *projection);
 extern void AioProjectLater(PlanState *node, AioLookupProjection *projection,
 							bool later);
-extern TupleTableSlot *AioProject(AioLookupProjection *projection,
+extern TupleTableSlot *AioProject(PlanState *node,
+								  AioLookupProjection *projection,
 								  TupleTableSlot *row);
 
 /* lookup_loop.c */

@@ -12,8 +12,9 @@
  * are on their way for those in the nearer one (lookup_probe.c).
  *
  * A nested loop takes rows of its outer node, which it puts into parameters of
- * its inner node.  A node with correlated subqueries in its target list takes
- * rows of its own, and evaluates the target list later (lookup_projection.c).
+ * its inner node.  A node with correlated subqueries in its target list or its
+ * conditions takes rows of its own, and evaluates these later
+ * (lookup_projection.c).
  *
  * INVARIANT-62: outer rows are taken ahead only if producing them has no side
  * effects besides an error.  If a row may never be needed, producing it cannot
@@ -159,9 +160,10 @@ rows_have_side_effects(AioLookupLoop *loop)
 	if (loop->may_stop && IsolationIsSerializable())
 		return true;
 	if (loop->layer == AIO_LOOKUP_OUTER)
-		return AioRowsHaveSideEffects(loop->outer, loop->may_stop, false);
+		return AioRowsHaveSideEffects(loop->outer, loop->may_stop);
 	return stops_at_rows(loop->node->state) ||
-		AioRowsHaveSideEffects(loop->node, loop->may_stop, true);
+		AioPartialRowsHaveSideEffects(loop->node, loop->projection->early_quals,
+									  loop->may_stop);
 }
 
 /* Begin to take outer rows ahead, if that can be done. */
@@ -212,8 +214,8 @@ prepare(AioLookupLoop *loop)
 	if (loop->econtext != NULL)
 		return;
 	old = MemoryContextSwitchTo(loop->outer->state->es_query_cxt);
-	if (loop->layer == AIO_LOOKUP_PROJECTION)
-		loop->projection = AioMakeProjection(loop->node, loop->params);
+	if (loop->projection != NULL)
+		AioCompileProjection(loop->node, loop->projection);
 
 	/* a copy is not counted by a resource owner */
 	loop->desc = CreateTupleDescCopy(loop->projection != NULL ?
@@ -266,8 +268,8 @@ make_slot(AioLookupLoop *loop)
 	MemoryContext old = MemoryContextSwitchTo(loop->context);
 	TupleTableSlot *slot;
 
-	/* the join's expressions may have been compiled for a certain kind */
-	if (loop->projection == NULL)
+	/* expressions may have been compiled for a certain kind */
+	if (loop->projection == NULL || loop->projection->rows == NULL)
 	{
 		bool		is_fixed;
 
@@ -297,6 +299,7 @@ take_row(AioLookupLoop *loop)
 		*slot = make_slot(loop);
 	ExecCopySlot(*slot, row);
 	ExecMaterializeSlot(*slot);
+	(*slot)->tts_tableOid = row->tts_tableOid;
 	loop->nfilled++;
 	return true;
 }
@@ -442,6 +445,7 @@ set_params(AioLookupLoop *loop, TupleTableSlot *row)
 	ParamExecData *values = loop->outer->state->es_param_exec_vals;
 
 	loop->econtext->ecxt_outertuple = row;
+	loop->econtext->ecxt_scantuple = row;
 	foreach_ptr(AioLoopParam, param, loop->params)
 	{
 		ParamExecData *value = &values[param->paramno];
@@ -627,35 +631,17 @@ is_to_look_ahead(const AioLookupLoop *loop)
 		loop->nprobed + rows <= Max(distance / 2, rows);
 }
 
-/* AioLookupNext: the next outer row. */
+/* The next row that is ahead, or has to be taken; NULL at the end. */
 static TupleTableSlot *
-next_row(void *arg)
+next_ahead(AioLookupLoop *loop)
 {
-	AioLookupLoop *loop = arg;
-	AioLookupWindow *window = &loop->window;
-
-	Assert(loop->open);
-	window->needed++;
-	watch_rescan(loop);
-	if (window->distance == 0 && rows_ahead(loop) == 0 && !loop->at_end)
-	{
-		/* not yet, or nothing is gained as everything is in memory */
-		if (loop->projection != NULL)
-			AioProjectLater(loop->node, loop->projection, false);
-		if (!AioWindowBegins(window))
-			close_loop(loop);
-		return AioLookupBelow(loop->outer, loop->layer);
-	}
 	if (is_to_look_ahead(loop))
 		look_ahead(loop);
 	if (rows_ahead(loop) > 0)
 	{
-		TupleTableSlot *row = *slot_of(loop, loop->ntaken++);
-
 		if (loop->nprobed > 0)
 			loop->nprobed--;
-
-		return loop->projection == NULL ? row : AioProject(loop->projection, row);
+		return *slot_of(loop, loop->ntaken++);
 	}
 	if (loop->error != NULL)
 	{
@@ -665,4 +651,38 @@ next_row(void *arg)
 		ReThrowError(error);
 	}
 	return NULL;
+}
+
+/* AioLookupNext: the next outer row. */
+static TupleTableSlot *
+next_row(void *arg)
+{
+	AioLookupLoop *loop = arg;
+	AioLookupWindow *window = &loop->window;
+
+	Assert(loop->open);
+	for (;;)
+	{
+		TupleTableSlot *row;
+
+		window->needed++;
+		watch_rescan(loop);
+		if (window->distance == 0 && rows_ahead(loop) == 0 && !loop->at_end)
+		{
+			/* not yet, or nothing is gained as everything is in memory */
+			if (loop->projection != NULL)
+				AioProjectLater(loop->node, loop->projection, false);
+			if (!AioWindowBegins(window))
+				close_loop(loop);
+			return AioLookupBelow(loop->outer, loop->layer);
+		}
+		row = next_ahead(loop);
+		if (row != NULL && loop->projection != NULL)
+		{
+			row = AioProject(loop->node, loop->projection, row);
+			if (row == NULL)
+				continue;
+		}
+		return row;
+	}
 }

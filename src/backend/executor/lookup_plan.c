@@ -4,8 +4,8 @@
  *	  Find what a running statement looks up in indexes.
  *
  * These are nested loops whose inner side looks up an index for each outer
- * row, nodes whose target list has subqueries that do, scans in the order of an
- * index, and scans with array keys.
+ * row, nodes whose target list or conditions have subqueries that do, scans in
+ * the order of an index, and scans with array keys.
  *
  * Nothing is opened, locked or looked up in catalogs here, except for the
  * properties of functions.
@@ -362,22 +362,24 @@ limit_above(const AioLookups *lookups, const PlanState *node)
 }
 
 /*
- * Subqueries in the target list of a node.  A node that has to go back may not
- * be ahead.
+ * Subqueries in the target list or the conditions of a node.  A node that has
+ * to go back may not be ahead.
  */
 static void
 add_projection(AioLookups *lookups, PlanState *node)
 {
 	AioLookupLoop *loop;
-	List	   *subplans;
-	List	   *params;
+	AioLookupProjection *projection;
 
 	if ((node->state->es_top_eflags & EXEC_FLAG_BACKWARD) != 0 ||
-		list_member_ptr(lookups->marked, node) ||
-		!AioFindProjectedLookups(node, &subplans, &params))
+		list_member_ptr(lookups->marked, node))
+		return;
+	projection = AioFindProjectedLookups(node);
+	if (projection == NULL)
 		return;
 	loop = new_loop(node, node, AIO_LOOKUP_PROJECTION);
-	loop->params = params;
+	loop->projection = projection;
+	loop->params = projection->params;
 	loop->limit = limit_above(lookups, node);
 
 	/* how far that has come does not tell what one below another has taken */
@@ -386,7 +388,7 @@ add_projection(AioLookups *lookups, PlanState *node)
 		if (loop->limit != NULL && other->limit == loop->limit)
 			return;
 	}
-	foreach_node(SubPlan, subplan, subplans)
+	foreach_node(SubPlan, subplan, projection->subplans)
 	{
 		InnerWalk	walk = {.loop = loop};
 

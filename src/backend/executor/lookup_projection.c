@@ -1,14 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * lookup_projection.c
- *	  Correlated subqueries in a target list: produce rows without it, and
- *	  evaluate it when a row is returned.
+ *	  Correlated subqueries in a target list or in conditions: produce rows
+ *	  without these, and evaluate them when a row is returned.
  *
- * A node that projects gives, while rows are taken ahead, the columns that its
- * target list refers to.  The target list is compiled once more, in terms of
- * these columns.  It is evaluated row by row and in order, as upstream does, so
- * functions and subqueries in it may do anything.  Its subqueries run the same
- * plans, with parameters that are set in the same way.
+ * While rows are taken ahead, a node does not test the first condition that has
+ * a subquery, nor those after it, and gives the columns that these and its
+ * target list refer to.  Both are compiled once more, in terms of these
+ * columns.  They are evaluated row by row and in order, as upstream does, so
+ * functions and subqueries in them may do anything.  The subqueries run the
+ * same plans, with parameters that are set in the same way.
+ *
+ * A scan that does not project returns rows of its table.  Then the conditions
+ * are compiled in terms of these, and there is no target list to evaluate.
  *
  * Tests: src/test/aio/lookup.
  *
@@ -25,9 +29,9 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 
-/* Does this kind of node return what it projects, with nothing else to it? */
+/* Does this kind of node only test and project its rows, one by one? */
 static bool
-only_projects(PlanState *node)
+can_be_split(PlanState *node)
 {
 	switch (nodeTag(node))
 	{
@@ -38,6 +42,7 @@ only_projects(PlanState *node)
 		case T_SubqueryScanState:
 		case T_ValuesScanState:
 		case T_CteScanState:
+			return node->ps_ProjInfo != NULL || node->qual != NULL;
 		case T_NestLoopState:
 		case T_MergeJoinState:
 		case T_HashJoinState:
@@ -80,11 +85,16 @@ find_subplans(Node *node, void *context)
 		return false;
 	switch (nodeTag(node))
 	{
+			/* of these, what comes first is evaluated for each row */
 		case T_CaseExpr:
+			if (((CaseExpr *) node)->arg != NULL)
+				return find_subplans((Node *) ((CaseExpr *) node)->arg, context);
+			return find_subplans((Node *) linitial_node(CaseWhen, ((CaseExpr *) node)->args)->expr,
+								 context);
 		case T_CoalesceExpr:
+			return find_subplans(linitial(((CoalesceExpr *) node)->args), context);
 		case T_BoolExpr:
-			/* perhaps not for each */
-			return false;
+			return find_subplans(linitial(((BoolExpr *) node)->args), context);
 		case T_SubPlan:
 			if (castNode(SubPlan, node)->args != NIL)
 				*subplans = lappend(*subplans, node);
@@ -95,21 +105,78 @@ find_subplans(Node *node, void *context)
 }
 
 /*
- * Find the correlated subqueries that a node evaluates for each row that it
- * returns: their SubPlans, and the parameters that are set for them, a list of
- * AioLoopParam.  Returns false if there are none, or if the target list cannot
- * be evaluated later.  Allocates in the current memory context.
+ * The lists of conditions that a node tests, in order, if each row is tested on
+ * its own.  Returns how many.
  */
-bool
-AioFindProjectedLookups(PlanState *node, List **subplans, List **params)
+static int
+get_quals(PlanState *node, AioLookupQuals *quals)
 {
-	*subplans = NIL;
-	*params = NIL;
-	if (node->subPlan == NIL || !only_projects(node) ||
-		cannot_be_compiled_again((Node *) node->plan->targetlist, NULL))
+	JoinState  *join;
+
+	switch (nodeTag(node))
+	{
+		case T_NestLoopState:
+		case T_MergeJoinState:
+		case T_HashJoinState:
+			join = (JoinState *) node;
+			if (join->jointype != JOIN_INNER || join->single_match)
+				return 0;
+			quals[0].early = ((Join *) node->plan)->joinqual;
+			quals[0].place = &join->joinqual;
+			quals[1].early = node->plan->qual;
+			quals[1].place = &node->qual;
+			return 2;
+		default:
+			quals[0].early = node->plan->qual;
+			quals[0].place = &node->qual;
+			return 1;
+	}
+}
+
+/* expression_tree_walker */
+static bool
+has_subplan(Node *node, void *context)
+{
+	if (node == NULL)
 		return false;
-	(void) find_subplans((Node *) node->plan->targetlist, subplans);
-	foreach_node(SubPlan, subplan, *subplans)
+	return IsA(node, SubPlan) ||
+		expression_tree_walker(node, has_subplan, context);
+}
+
+/*
+ * Split the conditions of a node before the first one that has a subquery.
+ * Returns how many lists of them there are: 0 if none has.
+ */
+static int
+split_quals(PlanState *node, AioLookupQuals *quals)
+{
+	int			n = get_quals(node, quals);
+	bool		found = false;
+
+	for (int i = 0; i < n; i++)
+	{
+		List	   *all = quals[i].early;
+		int			first = 0;
+
+		while (!found && first < list_length(all))
+		{
+			found = has_subplan(list_nth(all, first), NULL);
+			first += !found;
+		}
+		quals[i].early = list_copy_head(all, first);
+		quals[i].later = list_copy_tail(all, first);
+	}
+	return found ? n : 0;
+}
+
+/*
+ * The parameters that are set for the subplans.  Returns false if their values
+ * cannot be had ahead.
+ */
+static bool
+find_params(AioLookupProjection *projection)
+{
+	foreach_node(SubPlan, subplan, projection->subplans)
 	{
 		ListCell   *arg;
 		ListCell   *paramno;
@@ -123,10 +190,53 @@ AioFindProjectedLookups(PlanState *node, List **subplans, List **params)
 			param = palloc0(sizeof(AioLoopParam));
 			param->paramno = lfirst_int(paramno);
 			param->arg = lfirst(arg);
-			*params = lappend(*params, param);
+			projection->params = lappend(projection->params, param);
 		}
 	}
-	return *subplans != NIL;
+	return true;
+}
+
+/*
+ * Find the correlated subqueries that a node evaluates for each row that it
+ * returns, or tests.  Returns NULL if there are none, or if what has them
+ * cannot be evaluated later.  Allocates in the current memory context.
+ */
+AioLookupProjection *
+AioFindProjectedLookups(PlanState *node)
+{
+	AioLookupProjection *projection;
+	List	   *later = NIL;
+
+	if (node->subPlan == NIL || !can_be_split(node) ||
+		cannot_be_compiled_again((Node *) node->plan->targetlist, NULL))
+		return NULL;
+
+	projection = palloc0(sizeof(AioLookupProjection));
+	projection->nquals = split_quals(node, projection->quals);
+	for (int i = 0; i < projection->nquals; i++)
+	{
+		projection->early_quals = list_concat(projection->early_quals,
+											  projection->quals[i].early);
+		later = list_concat(later, projection->quals[i].later);
+	}
+	if (cannot_be_compiled_again((Node *) later, NULL))
+		return NULL;
+
+	/* what comes after the first condition is not evaluated for each row */
+	if (later != NIL)
+		(void) find_subplans(linitial(later), &projection->subplans);
+	else if (node->ps_ProjInfo != NULL)
+	{
+		(void) find_subplans((Node *) node->plan->targetlist,
+							 &projection->subplans);
+		projection->early_quals = list_copy(node->plan->qual);
+		if (node->type == T_NestLoopState || node->type == T_MergeJoinState ||
+			node->type == T_HashJoinState)
+			projection->early_quals = list_concat(projection->early_quals,
+												  ((Join *) node->plan)->joinqual);
+	}
+	return projection->subplans != NIL && find_params(projection) ?
+		projection : NULL;
 }
 
 /* expression_tree_mutator: refer to columns of rows that are ahead. */
@@ -150,18 +260,26 @@ refer_to_rows(Node *node, void *context)
 	return expression_tree_mutator(node, refer_to_rows, context);
 }
 
-/*
- * Prepare to have a node evaluate its target list later, and to evaluate these
- * parameters for rows that are ahead.  Allocates in the current memory context.
- */
-AioLookupProjection *
-AioMakeProjection(PlanState *node, List *params)
+/* The same in terms of rows that are ahead. */
+static Node *
+of_rows(void *expression, AioLookupProjection *projection)
 {
-	AioLookupProjection *projection = palloc0(sizeof(AioLookupProjection));
-	List	   *columns = NIL;
-	int			nsubplans = list_length(node->subPlan);
+	/* those are what the node's expressions are about */
+	if (projection->rows == NULL)
+		return expression;
+	return refer_to_rows(expression, projection);
+}
 
-	foreach_node(Var, var, pull_var_clause((Node *) node->plan->targetlist, 0))
+/* The projections of a node that has one. */
+static void
+compile_projections(PlanState *node, AioLookupProjection *projection)
+{
+	List	   *columns = NIL;
+	List	   *evaluated = list_make1(node->plan->targetlist);
+
+	for (int i = 0; i < projection->nquals; i++)
+		evaluated = lappend(evaluated, projection->quals[i].later);
+	foreach_node(Var, var, pull_var_clause((Node *) evaluated, 0))
 	{
 		if (list_member(projection->vars, var))
 			continue;
@@ -171,7 +289,6 @@ AioMakeProjection(PlanState *node, List *params)
 										  NULL, false));
 	}
 	projection->desc = ExecTypeFromTL(columns);
-	projection->econtext = CreateExprContext(node->state);
 	projection->original = node->ps_ProjInfo;
 	projection->rows =
 		ExecBuildProjectionInfo(columns, node->ps_ExprContext,
@@ -179,32 +296,83 @@ AioMakeProjection(PlanState *node, List *params)
 														 &TTSOpsVirtual),
 								node, NULL);
 	projection->output =
-		ExecBuildProjectionInfo((List *) refer_to_rows((Node *) node->plan->targetlist,
-													   projection),
+		ExecBuildProjectionInfo((List *) of_rows(node->plan->targetlist, projection),
 								projection->econtext, node->ps_ResultTupleSlot,
 								node, NULL);
-	foreach_ptr(AioLoopParam, param, params)
-		param->value = ExecInitExpr((Expr *) refer_to_rows((Node *) param->arg,
-														   projection),
-									node);
+}
+
+/*
+ * Prepare to have a node evaluate its target list and conditions later, and to
+ * evaluate parameters for rows that are ahead.  Allocates in the current memory
+ * context.
+ */
+void
+AioCompileProjection(PlanState *node, AioLookupProjection *projection)
+{
+	int			nsubplans = list_length(node->subPlan);
+
+	projection->econtext = CreateExprContext(node->state);
+	if (node->ps_ProjInfo != NULL)
+		compile_projections(node, projection);
+	else
+		projection->desc = ExecGetResultType(node);
+	for (int i = 0; i < projection->nquals; i++)
+	{
+		AioLookupQuals *quals = &projection->quals[i];
+
+		/* some nodes rely on it that there is a condition */
+		if (quals->early == NIL)
+			quals->early = list_make1(makeBoolConst(true, false));
+		quals->original = *quals->place;
+		quals->producing = ExecInitQual(quals->early, node);
+		quals->returning = ExecInitQual((List *) of_rows(quals->later, projection),
+										node);
+	}
+	foreach_ptr(AioLoopParam, param, projection->params)
+		param->value = ExecInitExpr((Expr *) of_rows(param->arg, projection), node);
 
 	/* the same plans again, which whoever walks over the node knows already */
 	node->subPlan = list_truncate(node->subPlan, nsubplans);
-	return projection;
 }
 
-/* From its next execution on, a node's target list is evaluated later. */
+/* From its next execution on, does a node evaluate all at once, or later? */
 void
 AioProjectLater(PlanState *node, AioLookupProjection *projection, bool later)
 {
-	node->ps_ProjInfo = later ? projection->rows : projection->original;
+	if (projection->desc == NULL)
+		return;
+	if (projection->rows != NULL)
+		node->ps_ProjInfo = later ? projection->rows : projection->original;
+	for (int i = 0; i < projection->nquals; i++)
+	{
+		AioLookupQuals *quals = &projection->quals[i];
+
+		*quals->place = later ? quals->producing : quals->original;
+	}
 }
 
-/* What the node returns for a row of which only columns have been produced. */
+/*
+ * What the node returns for a row that has been produced ahead, or NULL if a
+ * condition removes it.
+ */
 TupleTableSlot *
-AioProject(AioLookupProjection *projection, TupleTableSlot *row)
+AioProject(PlanState *node, AioLookupProjection *projection,
+		   TupleTableSlot *row)
 {
-	ResetExprContext(projection->econtext);
-	projection->econtext->ecxt_outertuple = row;
-	return ExecProject(projection->output);
+	ExprContext *econtext = projection->econtext;
+
+	ResetExprContext(econtext);
+	econtext->ecxt_outertuple = row;
+	econtext->ecxt_scantuple = row;
+	for (int i = 0; i < projection->nquals; i++)
+	{
+		if (ExecQual(projection->quals[i].returning, econtext))
+			continue;
+		if (i == 0)
+			InstrCountFiltered1(node, 1);
+		else
+			InstrCountFiltered2(node, 1);
+		return NULL;
+	}
+	return projection->output != NULL ? ExecProject(projection->output) : row;
 }

@@ -91,7 +91,8 @@ function_leaves_nothing(Oid funcid)
 typedef struct Demand
 {
 	bool		no_errors;		/* that depend on values, either */
-	const Plan *without_targetlist; /* of this node, it is not evaluated */
+	const Plan *partly;			/* of this node, only 'quals' are evaluated */
+	List	   *quals;
 } Demand;
 
 static bool
@@ -230,20 +231,35 @@ comparing_leaves_something(Plan *plan, int n, const AttrNumber *columns,
 	return false;
 }
 
+static bool
+is_join(const Plan *plan)
+{
+	return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
+}
+
 /* PlanState walker: likewise, for what a plan evaluates. */
 static bool
 plan_leaves_something(PlanState *state, void *context)
 {
 	Plan	   *plan;
+	bool		partly;
 
 	if (state == NULL)
 		return false;
 	plan = state->plan;
 	Assert(plan != NULL);
-	if ((plan != ((const Demand *) context)->without_targetlist &&
-		 leaves_something((Node *) plan->targetlist, context)) ||
-		leaves_something((Node *) plan->qual, context) ||
-		plan->initPlan != NIL)
+	partly = plan == ((const Demand *) context)->partly;
+	if (partly)
+	{
+		if (leaves_something((Node *) ((const Demand *) context)->quals, context))
+			return true;
+	}
+	else if (leaves_something((Node *) plan->targetlist, context) ||
+			 leaves_something((Node *) plan->qual, context) ||
+			 (is_join(plan) &&
+			  leaves_something((Node *) ((Join *) plan)->joinqual, context)))
+		return true;
+	if (plan->initPlan != NIL)
 		return true;
 	switch (nodeTag(plan))
 	{
@@ -266,18 +282,14 @@ plan_leaves_something(PlanState *state, void *context)
 				return true;
 			break;
 		case T_MergeJoin:
-			if (leaves_something((Node *) ((MergeJoin *) plan)->mergeclauses, context) ||
-				leaves_something((Node *) ((Join *) plan)->joinqual, context))
+			if (leaves_something((Node *) ((MergeJoin *) plan)->mergeclauses, context))
 				return true;
 			break;
 		case T_HashJoin:
-			if (leaves_something((Node *) ((HashJoin *) plan)->hashclauses, context) ||
-				leaves_something((Node *) ((Join *) plan)->joinqual, context))
+			if (leaves_something((Node *) ((HashJoin *) plan)->hashclauses, context))
 				return true;
 			break;
 		case T_NestLoop:
-			if (leaves_something((Node *) ((Join *) plan)->joinqual, context))
-				return true;
 			break;
 		case T_Sort:
 			if (comparing_leaves_something(plan, ((Sort *) plan)->numCols,
@@ -342,7 +354,7 @@ plan_leaves_something(PlanState *state, void *context)
 			/* whatever else there is */
 			return true;
 	}
-	if (plan == ((const Demand *) context)->without_targetlist)
+	if (partly)
 	{
 		/* its subplans are executed by what is not evaluated */
 		return plan_leaves_something(outerPlanState(state), context) ||
@@ -367,17 +379,26 @@ AioExpressionHasSideEffects(Node *node, bool errors)
 }
 
 /*
- * Likewise, does producing the rows of a plan?  'without_targetlist': when that
- * of its topmost node is not evaluated.
+ * Likewise, does producing the rows of a plan?
  */
 bool
-AioRowsHaveSideEffects(PlanState *planstate, bool errors,
-					   bool without_targetlist)
+AioRowsHaveSideEffects(PlanState *planstate, bool errors)
 {
 	Demand		demand = {.no_errors = errors};
 
-	if (without_targetlist)
-		demand.without_targetlist = planstate->plan;
+	return plan_leaves_something(planstate, &demand);
+}
+
+/*
+ * Likewise, if of its topmost node neither the target list is evaluated nor any
+ * condition on its rows but these.
+ */
+bool
+AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals, bool errors)
+{
+	Demand		demand = {.no_errors = errors,.partly = planstate->plan,
+	.quals = quals};
+
 	return plan_leaves_something(planstate, &demand);
 }
 
@@ -479,5 +500,5 @@ AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate)
 		if (item->cacheId == PROCOID || item->cacheId == TYPEOID)
 			return true;
 	}
-	return AioRowsHaveSideEffects(planstate, false, false);
+	return AioRowsHaveSideEffects(planstate, false);
 }

@@ -45,6 +45,9 @@ my @joins = (
 	[ 'scalar', 'SELECT k.n, (SELECT i.id FROM items i WHERE i.a = k.a LIMIT 1) FROM keys k' ],
 	[ 'exists in the output', 'SELECT k.n, EXISTS (SELECT FROM items i WHERE i.a = k.a AND i.b <> k.n) FROM keys k' ],
 	[ 'subquery of a join', 'SELECT k.n, (SELECT max(i.id) FROM items i WHERE i.a = k.a) FROM keys k JOIN keys j ON j.n = k.n', 'SET enable_hashjoin = on' ],
+	[ 'where', 'SELECT k.n FROM keys k WHERE (SELECT max(i.id) FROM items i WHERE i.a = k.a) > 5000' ],
+	[ 'where, whole rows', 'SELECT k.* FROM keys k WHERE (SELECT max(i.id) FROM items i WHERE i.a = k.a) > k.n' ],
+	[ 'filter of a join', 'SELECT k.n FROM keys k JOIN keys j ON j.n = k.n AND j.n < (SELECT max(i.id) FROM items i WHERE i.a = k.a)', 'SET enable_hashjoin = on' ],
 	[ 'limit', 'SELECT k.n, i.id FROM keys k JOIN items i ON i.a = k.a LIMIT 400' ],
 	[ 'row values', 'SELECT k.n, i.id FROM keys k, LATERAL (SELECT id FROM items i WHERE (i.a, i.id) > (k.a, 0) ORDER BY i.a, i.id LIMIT 1) i' ],
 );

@@ -142,6 +142,32 @@ same('subqueries in the target list', q{
 	PREPARE p AS SELECT (SELECT i.id FROM items i WHERE i.a = k.a AND i.id > $1) FROM keys k WHERE k.n > $1 - 3;
 	EXECUTE p (3); EXECUTE p (30)});
 
+# Subqueries in conditions, after others that have none and before others that may.
+same('subqueries in conditions', q{
+	SELECT k.n, k.t FROM keys k WHERE k.n % 3 <> 1 AND (SELECT note(i.id) FROM items i WHERE i.a = k.a) > 50;
+	SELECT * FROM keys k WHERE (SELECT i.id FROM items i WHERE i.a = k.a) > note(k.n);
+	SELECT k.n, k.ctid, k.tableoid::regclass FROM keys k WHERE (SELECT count(*) FROM items i WHERE i.a = k.a) > 0 AND k.ctid > '(0,3)' AND note(k.n) > 5;
+	SELECT count(*) FROM keys k WHERE (SELECT i.id FROM items i WHERE i.a = k.a) % 2 = 0;
+	SELECT k.n FROM keys k WHERE NOT ((SELECT i.id FROM items i WHERE i.a = k.a) % 2 = 0) AND (SELECT i.b FROM items i WHERE i.a = k.b) < 500;
+	SELECT k.n FROM keys k WHERE CASE WHEN (SELECT i.id FROM items i WHERE i.a = k.a) < 300 THEN k.n > 20 ELSE note(k.n) > 30 END;
+	SELECT k.n FROM keys k WHERE (SELECT i.id FROM items i WHERE i.a = k.a) > 100 LIMIT 40;
+	SELECT k.n, (SELECT i.t FROM items i WHERE i.id = k.b) FROM keys k WHERE (SELECT i.id FROM items i WHERE i.a = k.a) > 100;
+	SELECT k.n, j.n FROM keys k JOIN keys j ON j.a = k.a + 13 AND j.b < (SELECT note(i.id) FROM items i WHERE i.a = k.a) WHERE j.n + k.n > (SELECT i.b FROM items i WHERE i.a = j.a);
+	SELECT k.n, j.n FROM keys k LEFT JOIN keys j ON j.a = k.a + 13 AND j.b < (SELECT i.id FROM items i WHERE i.a = k.a) WHERE k.n < 30;
+	SELECT k.n, i.id FROM keys k JOIN items i ON i.a = k.a AND i.b < (SELECT sum(j.b) FROM items j WHERE j.a = k.n);
+	SELECT k.n FROM keys k WHERE EXISTS (SELECT FROM keys j WHERE j.n = k.n AND (SELECT i.id FROM items i WHERE i.a = j.a) > 100);
+	SELECT k.n FROM keys k WHERE (SELECT i.id FROM items i WHERE i.a = k.a) / (k.n - 77) < 40;
+	SELECT k.n FROM keys k WHERE (SELECT i.id FROM items i WHERE i.b = k.b) > 1;
+	SELECT id FROM items x WHERE a > 10 AND b < (SELECT i.id FROM items i WHERE i.id = x.a) ORDER BY a LIMIT 50;
+	SELECT o.m, x.* FROM (VALUES (1), (7), (50)) o (m), LATERAL (SELECT k.n FROM keys k WHERE (SELECT i.id FROM items i WHERE i.a = k.a) > o.m ORDER BY k.t LIMIT o.m) x;
+	BEGIN;
+	UPDATE keys SET b = b + 1 WHERE (SELECT i.id FROM items i WHERE i.a = keys.a) % 3 = 0 RETURNING n, b;
+	DELETE FROM keys WHERE (SELECT note(i.id) FROM items i WHERE i.a = keys.a) % 5 = 0 RETURNING n;
+	SELECT k.n FROM keys k WHERE (SELECT i.id FROM items i WHERE i.a = k.a) > 500 FOR UPDATE;
+	ROLLBACK;
+	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT k.n, j.n FROM keys k JOIN keys j ON j.a = k.a + 13 AND j.b < (SELECT i.id FROM items i WHERE i.a = k.a);
+	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT k.n FROM keys k WHERE k.n > 3 AND (SELECT i.id FROM items i WHERE i.a = k.a) > 500});
+
 same('WHERE CURRENT OF', q{
 	BEGIN;
 	DECLARE c NO SCROLL CURSOR FOR SELECT n, (SELECT i.id FROM items i WHERE i.a = keys.a) FROM keys;
