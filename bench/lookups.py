@@ -74,10 +74,12 @@ def measure(bench, data, disk, begin):
     runs = []
     with bench.servers(data, settings) as clusters:
         begin()
-        for case in args.case or CASES:
+        for number, case in enumerate(args.case or CASES):
             rows, statement, _ = CASES[case]
             for turn in range(1, args.runs + 1):
-                pair = {side: one(clusters[side], disk, side, rows, statement, turn, bench.device) for side in order(turn)}
+                # other rows each time: those of another seed may be gone
+                seed = 1000 * number + turn
+                pair = {side: one(clusters[side], disk, side, rows, statement, seed, bench.device) for side in order(turn)}
                 if len({pair[side]["result"] for side in SIDES}) > 1:
                     raise pglib.PgError(f"{case}: the servers differ: {pair}")
                 runs += [{"disk": disk, "case": case, "turn": turn, "side": side, **pair[side]} for side in SIDES]
@@ -86,12 +88,12 @@ def measure(bench, data, disk, begin):
     return runs
 
 
-def one(cluster, disk, side, rows, statement, turn, device):
+def one(cluster, disk, side, rows, statement, seed, device):
     """One statement with nothing in memory; its result is digested to be compared."""
     session = cluster.session()
     session.query("CREATE EXTENSION IF NOT EXISTS pg_prewarm; CREATE EXTENSION IF NOT EXISTS pg_buffercache")
     session.query(f"DROP TABLE IF EXISTS keys; CREATE TABLE keys AS SELECT u1 AS key FROM "
-                  f"(SELECT u1, u2 FROM items TABLESAMPLE BERNOULLI (0.5) REPEATABLE ({turn})) i "
+                  f"(SELECT u1, u2 FROM items TABLESAMPLE BERNOULLI (0.5) REPEATABLE ({seed})) i "
                   f"ORDER BY u2 LIMIT {rows if rows > 32 else 1000}; ANALYZE keys")
     session.query("SELECT pg_prewarm('items', 'buffer', 'main', 0, "
                   "least(pg_relation_size('items') / 8192, (SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers')) - 1)")
