@@ -187,6 +187,7 @@ typedef struct AioLookupLoop
 	MemoryContext probe_context;	/* keys, until all probes have ended */
 	ExprContext *econtext;
 	bool		watches_rescan;
+	bool		taking;			/* rows, at the moment */
 	TupleDesc	desc;			/* of rows */
 	TupleTableSlot **slots;
 	int			nslots;

@@ -239,8 +239,11 @@ forget_rows(Datum arg)
 	loop->at_end = false;
 	loop->error = NULL;
 
-	/* the node may be executed by another function from now on */
-	if (loop->projection != NULL)
+	/*
+	 * The node may be executed by another function from now on.  But a scan
+	 * with keys that are computed begins with a rescan of its own.
+	 */
+	if (loop->projection != NULL && !loop->taking)
 		AioProjectLater(loop->node, loop->projection, false);
 
 	/* what is memoized may be thrown away, too */
@@ -543,6 +546,9 @@ probe(AioLookupLoop *loop, uint32 first)
 	bool		has_read;
 	int			i = 0;
 
+	if (first == loop->nfilled &&
+		loop->nprobed >= Min(rows.near, rows_ahead(loop)))
+		return;
 	if (!AioScopeAllowed())
 	{
 		loop->nprobed = rows_ahead(loop);
@@ -603,13 +609,21 @@ look_ahead(AioLookupLoop *loop)
 	if (may_take_ahead(loop))
 	{
 		if (!loop->at_end)
+		{
+			loop->taking = true;
 			take_rows(loop, rows_wanted(loop, loop->window.distance + 1));
+			loop->taking = false;
+		}
 		probe(loop, first);
 	}
 	else if (rows_ahead(loop) == 0 && !loop->at_end)
+	{
+		loop->taking = true;
 		take_rows(loop, 1);
+		loop->taking = false;
+	}
 
-	/* a scan with keys that are computed begins with a rescan of its own */
+	/* such a rescan has been noticed, too */
 	watch_rescan(loop);
 }
 

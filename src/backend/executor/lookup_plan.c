@@ -38,12 +38,14 @@ int			aio_lookup_ahead = 64;
 
 /*
  * How far ahead of need pages of this table may be read: 0 if its tablespace
- * wants no concurrency, a page is lost by being read, or I/O is synchronous.
+ * wants no concurrency, a page is lost by being read, I/O is synchronous, or
+ * tasks cannot be suspended.
  */
 int
 AioLookupLimit(Relation heap)
 {
 	if (zero_damaged_pages || io_method == IOMETHOD_SYNC ||
+		!AioTasksCanSuspend() ||
 		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) == 0)
 		return 0;
 	return Min(aio_lookup_ahead, 2 * AioTaskLimit());

@@ -53,6 +53,7 @@ typedef struct Probe
 	int			ahead;
 	bool	   *begun;			/* has the first step been made?  NULL: make
 								 * both */
+	IndexScanDesc scan;
 	BlockNumber leaf;			/* where the first step has ended */
 } Probe;
 
@@ -67,6 +68,8 @@ end_first_step(void *event, void *arg)
 	Probe	   *probe = arg;
 
 	if (BufferIsValid(page->buffer) || probe->begun == NULL || *probe->begun ||
+		probe->target->ops->search_may_end == NULL ||
+		!probe->target->ops->search_may_end(probe->scan) ||
 		AioPageIsHere(page->rel, page->leaf))
 		return;
 	probe->leaf = page->leaf;
@@ -90,9 +93,14 @@ static void
 end_scan(AioLookupTarget *target, IndexScanDesc scan)
 {
 	if (target->idle_scan != NULL)
+	{
 		index_endscan(scan);
-	else
-		target->idle_scan = scan;
+		return;
+	}
+
+	/* it gives back its pins */
+	index_rescan(scan, NULL, target->nkeys, NULL, 0);
+	target->idle_scan = scan;
 }
 
 /* Is there anything to do for a probe when its leaf has arrived? */
@@ -132,6 +140,7 @@ run_probe(void *arg)
 	uint64		suspensions = aio_task_counters.suspensions;
 	IndexScanDesc scan = begin_scan(target);
 
+	probe->scan = scan;
 	index_rescan(scan, probe->keys, target->nkeys, NULL, 0);
 	for (int i = 0; i < max; i++)
 	{
@@ -230,15 +239,28 @@ AioRunProbes(List *targets, AioScopeBody body, void *arg)
 {
 	uint64		started = aio_usage[AIO_KIND_READ].started;
 	ScanCounts *counts = palloc_array(ScanCounts, list_length(targets));
+	bool		in_read_hook = aio_in_read_hook;
 
 	exchange_counts(targets, counts, false);
 	foreach_ptr(AioLookupTarget, target, targets)
 		target->idle_scan = NULL;
-	AioScopeRun(body, arg, NULL);
+
+	/* without memory for stacks, probes run on the backend's own */
+	aio_in_read_hook = true;
+	PG_TRY();
+	{
+		AioScopeRun(body, arg, NULL);
+	}
+	PG_FINALLY();
+	{
+		aio_in_read_hook = in_read_hook;
+	}
+	PG_END_TRY();
 	foreach_ptr(AioLookupTarget, target, targets)
 	{
 		if (target->idle_scan != NULL)
 			index_endscan(target->idle_scan);
+		target->idle_scan = NULL;
 	}
 	AioSubmitBatch();
 	exchange_counts(targets, counts, true);

@@ -153,9 +153,9 @@ typedef struct AioIndexAmOps
 
 	/*
 	 * Optional: a page of the index has arrived that the insert has asked
-	 * for.  'event' is an AioPageEvent (read.h) and 'arg' an AioIndexEntry.
-	 * May read on if AioMaySuspend() allows it, and what it reads is not
-	 * reported again.
+	 * for, or if it is a btree, a leaf is going to be read.  'event' is an
+	 * AioPageEvent (read.h) and 'arg' an AioIndexEntry.  May read on if
+	 * AioMaySuspend() allows it, and what it reads is not reported again.
 	 */
 	AioTaskHook page_arrived;
 
@@ -223,6 +223,12 @@ typedef struct AioIndexAmOps
 	 * index while they have none locked, and others go on meanwhile.
 	 */
 	bool		scans_suspend;
+
+	/*
+	 * Optional: may the search of this scan that is going to read a leaf end
+	 * without, so that the scan finds nothing?  See AioPageEvent (read.h).
+	 */
+	bool		(*search_may_end) (IndexScanDesc scan);
 
 	/*
 	 * Optional: the heap TIDs that a scan is about to return, as far as it

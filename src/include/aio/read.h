@@ -64,7 +64,7 @@ typedef enum AioReadAheadResult
  */
 extern PGDLLIMPORT void (*aio_read_hook) (ReadBuffersOperation *operation);
 
-/* That function runs.  It is not called for pages that it reads itself. */
+/* That function runs, or probes do.  It is not called for pages they read. */
 extern PGDLLIMPORT bool aio_in_read_hook;
 
 extern void AioReadFutureInit(AioIOFuture *future, const PgAioWaitRef *wref,

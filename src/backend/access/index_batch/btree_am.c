@@ -124,6 +124,16 @@ upcoming_search(IndexScanDesc scan, ScanDirection direction, int ahead,
 	return narrays == so->numArrayKeys;
 }
 
+/*
+ * A search that finds nothing ends the scan, unless another one follows: then
+ * it would be made again and again.
+ */
+static bool
+search_may_end(IndexScanDesc scan)
+{
+	return !((BTScanOpaque) scan->opaque)->needPrimScan;
+}
+
 static const AioIndexAmOps btree_ops = {
 	.insert = btinsert,
 	.concurrency = AIO_INDEX_CONCURRENT,
@@ -136,6 +146,7 @@ static const AioIndexAmOps btree_ops = {
 	.drain = AioDrainBtree,
 	.check_again = check_again,
 	.scans_suspend = true,
+	.search_may_end = search_may_end,
 	.upcoming = upcoming,
 	.upcoming_search = upcoming_search,
 };

@@ -45,9 +45,9 @@ static int	oldest = 0;
 
 bool		aio_read_ahead_used = false;
 
-/* Is this page of a relation's main fork in memory, or on its way? */
-bool
-AioPageIsHere(Relation rel, BlockNumber block)
+/* The buffer of a page that is in memory or on its way, or -1. */
+static int
+find_buffer(Relation rel, BlockNumber block)
 {
 	BufferTag	tag;
 	uint32		hash;
@@ -60,7 +60,17 @@ AioPageIsHere(Relation rel, BlockNumber block)
 	LWLockAcquire(lock, LW_SHARED);
 	buf_id = BufTableLookup(&tag, hash);
 	LWLockRelease(lock);
-	return buf_id >= 0;
+	return buf_id;
+}
+
+/* Is this page of a relation's main fork in memory?  It may go at any time. */
+bool
+AioPageIsHere(Relation rel, BlockNumber block)
+{
+	int			buf_id = find_buffer(rel, block);
+
+	return buf_id >= 0 &&
+		(pg_atomic_read_u32(&GetBufferDescriptor(buf_id)->state) & BM_VALID) != 0;
 }
 
 static bool
@@ -86,7 +96,7 @@ AioReadAhead(Relation rel, BlockNumber block)
 	Assert(!RelationUsesLocalBuffers(rel));
 	Assert(io_method != IOMETHOD_SYNC);
 
-	if (AioPageIsHere(rel, block))
+	if (find_buffer(rel, block) >= 0)
 		return AIO_READ_AHEAD_HERE;
 
 	if (reads == NULL)

@@ -15,6 +15,7 @@
 #include "access/genam.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "aio/index_policy.h"
 #include "catalog/index.h"
 #include "catalog/pg_type_d.h"
 #include "fmgr.h"
@@ -83,6 +84,7 @@ probe_steps(PG_FUNCTION_ARGS)
 
 	lookup.target.heap = heap;
 	lookup.target.index = index_open(index, AccessShareLock);
+	lookup.target.ops = AioFindIndexAm(lookup.target.index->rd_indam->aminsert);
 	ScanKeyInit(&lookup.key, 1, PG_GETARG_INT16(2), F_INT4EQ, PG_GETARG_DATUM(1));
 	do
 	{

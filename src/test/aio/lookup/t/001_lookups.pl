@@ -33,6 +33,8 @@ my @joins = (
 	[ 'lateral', 'SELECT k.n, i.id FROM keys k, LATERAL (SELECT id FROM items i WHERE i.a >= k.a ORDER BY i.a LIMIT 2) i' ],
 	[ 'aggregate', 'SELECT k.n, i.s FROM keys k, LATERAL (SELECT sum(i.id) s FROM items i WHERE i.b = k.b) i' ],
 	[ 'array', 'SELECT k.n, i.id FROM keys k JOIN items i ON i.a = ANY (ARRAY[k.a, k.a + 1])' ],
+	[ 'two searches', 'SELECT k.n, i.id FROM keys k JOIN items i ON i.a = ANY (ARRAY[k.a, k.b])' ],
+	[ 'skip scan', 'SELECT k.n, s.a, s.c FROM keys k JOIN skips s ON s.a = k.a', 'SET enable_seqscan = off' ],
 	[ 'any', 'SELECT i.id, i.pad FROM items i WHERE i.a = ANY (ARRAY(SELECT a FROM keys WHERE a > 0))', 'SET enable_seqscan = off' ],
 	[ 'any, backward', 'SELECT i.id, i.pad FROM items i WHERE i.a = ANY (ARRAY(SELECT a FROM keys WHERE a > 0)) ORDER BY i.a DESC', 'SET enable_seqscan = off; SET enable_sort = off' ],
 	[ 'any, index-only', 'SELECT i.a FROM items i WHERE i.a = ANY (ARRAY(SELECT a FROM keys WHERE a > 0))', 'SET enable_seqscan = off' ],
@@ -85,6 +87,8 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		CREATE INDEX items_h ON items USING hash (h);
 		CREATE INDEX items_p ON items USING gist (p);
 		CREATE INDEX items_q ON items USING spgist (q);
+		CREATE TABLE skips AS SELECT id & 3 AS c, a FROM items;
+		CREATE INDEX skips_c_a ON skips (c, a) WITH (fillfactor = 10);
 		CREATE TABLE parts (id int, a int) PARTITION BY RANGE (a);
 		SELECT format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES FROM (%s) TO (%s)', i, i * 32768, (i + 1) * 32768)
 			FROM generate_series(0, 3) i \gexec

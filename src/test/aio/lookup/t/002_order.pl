@@ -142,6 +142,18 @@ same('subqueries in the target list', q{
 	PREPARE p AS SELECT (SELECT i.id FROM items i WHERE i.a = k.a AND i.id > $1) FROM keys k WHERE k.n > $1 - 3;
 	EXECUTE p (3); EXECUTE p (30)});
 
+# Outer rows of scans that begin with a rescan of their own, since their keys are computed.
+same('computed keys of the outer rows', q{
+	PREPARE p AS SELECT x.id, x.t, x.id, (SELECT i.t FROM items i WHERE i.id = x.b), x.h FROM items x WHERE x.a > $1 AND x.a < $1 + 300;
+	EXECUTE p (3); EXECUTE p (500);
+	PREPARE q AS SELECT x.id, x.t FROM items x WHERE x.a > $1 AND note((SELECT i.id FROM items i WHERE i.id = x.id)) > 100;
+	EXECUTE q (700);
+	SELECT o.m, x.* FROM (VALUES (1), (7), (50)) o (m), LATERAL (SELECT i.id, i.t, i.t, (SELECT j.id FROM items j WHERE j.id = i.id) FROM items i WHERE i.a > o.m AND i.a < o.m + 40) x},
+	settings => 'SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off');
+same('several searches of one lookup', q{
+	SELECT k.n, i.id FROM keys k JOIN items i ON i.b = k.b AND i.a = ANY ('{1, 500, 900}');
+	SELECT k.n, i.id FROM keys k JOIN items i ON i.a = ANY (ARRAY[k.a, k.b, k.n])});
+
 # Subqueries in conditions, after others that have none and before others that may.
 same('subqueries in conditions', q{
 	SELECT k.n, k.t FROM keys k WHERE k.n % 3 <> 1 AND (SELECT note(i.id) FROM items i WHERE i.a = k.a) > 50;
