@@ -13,6 +13,7 @@
 #ifndef AIO_BTREE_LEAF_H
 #define AIO_BTREE_LEAF_H
 
+#include "storage/block.h"
 #include "storage/buf.h"
 #include "utils/relcache.h"
 

@@ -78,7 +78,7 @@ def script(rng, good):
         'savepoint': (['BEGIN', 'SAVEPOINT a'], ["SELECT content('true')", 'ROLLBACK TO a', "SELECT content('true')",
                                                  'COMMIT']),
         'freeze': (['BEGIN', 'TRUNCATE t'], ['COMMIT']),
-        'cursor': (['BEGIN', 'DECLARE c CURSOR FOR SELECT id + 0 FROM t'], ['FETCH 3 FROM c', 'COMMIT']),
+        'cursor': (['BEGIN', 'DECLARE c CURSOR FOR SELECT id + 0 FROM t ORDER BY id'], ['FETCH 3 FROM c', 'COMMIT']),
         'twice': ([], []),
         'again': ([], []),
     }[wrap]
