@@ -2,8 +2,8 @@
 
 Every statement runs in a new session, when all shared buffers have been in use, so that the kernel has given them memory,
 and are empty again.  The keys are those of random rows, in random order, so each lookup reads a leaf of the index and a
-page of the table.  "plain" and "slow" are read with direct I/O; "buffered" with
-nothing in the kernel's page cache, and "page cache" with everything in there.
+page of the table.  "plain" and "slow" are read with direct I/O; "buffered" with nothing in the kernel's page cache, and
+"page cache" with everything in there.
 """
 
 import contextlib

@@ -64,8 +64,8 @@ typedef struct AioLookupTarget
 	bool		leaf_only;		/* somebody else reads the table's pages */
 	bool		first_only;		/* one match is enough */
 
-	/* while probes run */
-	IndexScanDesc idle_scan;	/* that the next probe may use, or NULL */
+	/* of probes */
+	IndexScanDesc idle_scan;	/* that the next one may use, while some run */
 	uint32		steps_in_vain;	/* second steps of probes, one after the
 								 * other, that have found nothing to read */
 

@@ -48,6 +48,8 @@ window_distances(PG_FUNCTION_ARGS)
 			if (window.distance == 0 && !AioWindowBegins(&window))
 				elog(NOTICE, "closed after %d events", i + 1);
 		}
+		else if (events[i] == 'R' || events[i] == 'M')
+			AioWindowLooked(&window, 1, events[i] == 'R');
 		else
 			AioWindowAdjust(&window, events[i] == 'r');
 		distances[i + 1] = Int32GetDatum(window.distance);

@@ -11,6 +11,10 @@ SELECT window_distances('rrrrrrmmmmmmmm', 64, false);
 SELECT window_distances('rrmrmr', 64, false);
 SELECT window_distances('mmn', 64, false);
 
+-- single lookups count when they fill half of the window, with one read among them
+SELECT window_distances('RRRRMMMRMMMMMMMM', 64, false);
+SELECT window_distances('rrMMMMMMM', 64, false);
+
 -- what may never be needed is a twentieth of what has been
 SELECT window_distances('nnnnnnnnnnnnnnnnnnnn', 64, true);
 SELECT window_distances('rrr', 64, true, 39);
