@@ -15,7 +15,7 @@ import traceback
 
 from cluster import LIMIT, hang
 from statements import STATEMENTS, array, remove
-from wire import Lost, Refused
+from wire import Gone, Lost, Refused
 
 # rows of a client in a table, from which on it rather deletes
 MANY_ROWS = 3000
@@ -404,7 +404,9 @@ class Client:
         """Complain unless that may happen."""
         known = ANY_TIME | REPEATABLE | set(codes)
         of_disk = error.code in DISK or DISK_SAYS.search(str(error)) or self.not_reopened(error)
-        if error.code not in known and not (of_disk and (self.load.disk_fails or self.load.dark)):
+        if isinstance(error, Gone) or error.code in known:
+            return
+        if not (of_disk and (self.load.disk_fails or self.load.dark)):
             self.complain(f'unexpected error {error}')
 
     def not_reopened(self, error):

@@ -8,6 +8,7 @@ import functools
 
 import lookups
 from indexes import INDEXES, Index, probes
+from wire import Gone, Refused
 
 STATEMENTS = {}     # name: (function, weight, is it plain)
 
@@ -227,10 +228,20 @@ def look(client, transaction, table, rng):
         client.complain(f'{table.name} shows {difference(found, right)} to the client that wrote it')
 
 
+def indexes_of(client):
+    """All indexes.  One that is dropped after one of its rows in the catalogs has been read, and before the other, is an error."""
+    try:
+        return [Index(*row) for row in client.rows(INDEXES)]
+    except Refused as error:
+        if 'cache lookup failed for relation' in str(error):
+            raise Gone(error.code, str(error)) from None
+        raise
+
+
 @statement(weight=12)
 def look_up(client, transaction, table, rng):
     """A query with lookups ahead and without: of all rows, or of the client's own if others may change meanwhile."""
-    indexes = [index for index in (Index(*row) for row in client.rows(INDEXES))
+    indexes = [index for index in indexes_of(client)
                if index.table in (table.name, *table.partitions) and index.key and index.method in lookups.METHODS]
     rows = scattered(transaction, table, rng, rng.randint(1, 200))
     if not indexes or not rows:

@@ -19,6 +19,10 @@ class Refused(Exception):
         self.code = code
 
 
+class Gone(Refused):
+    """What the statement was about has been dropped meanwhile."""
+
+
 class Lost(Exception):
     """The connection is gone, or could not be made."""
 
