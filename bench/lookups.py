@@ -8,6 +8,7 @@ page of the table.  "plain" and "slow" are read with direct I/O; "buffered" with
 
 import contextlib
 
+import cold
 import harness
 import pglib
 import report
@@ -17,7 +18,6 @@ from measure import has_task_stats, timed
 
 HELP = "joins, scans, updates and deletes that find rows by index, cold, direct I/O, both servers in turn"
 RUNS = 3
-DISKS = ("plain", "slow", "buffered", "page cache")
 GOAL_BUFFERED = 3
 GOAL_SLOW = 15
 
@@ -46,7 +46,7 @@ PLAN = "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqsca
 def add_options(parser):
     parser.add_argument("--rows", type=int, default=6_000_000, help="rows in the table (%(default)s)")
     parser.add_argument("--case", choices=CASES, action="append", help="only this; may be repeated")
-    parser.add_argument("--disk", choices=DISKS, action="append", help="only this; may be repeated")
+    parser.add_argument("--disk", choices=cold.DISKS, action="append", help="only this; may be repeated")
     parser.add_argument("--delay", type=int, default=1000, help="latency of the slow disk, microseconds (%(default)s)")
     parser.add_argument("--shared-buffers", default="256MB", help="(%(default)s)")
     parser.add_argument("--no-fio", action="store_true", help="do not measure the limits of the device")
@@ -59,7 +59,7 @@ def run(bench):
     data = tables.pristine(bench, args.rows)
     limits = {} if args.no_fio else bench.measure_limits(args.fio_size, args.fio_seconds)
     runs = []
-    for disk in args.disk or DISKS:
+    for disk in args.disk or cold.DISKS:
         # what is copied before would take an hour
         with (harness.slow_disk(bench, at_once=False) if disk == "slow" else contextlib.nullcontext(lambda: None)) as begin:
             runs += measure(bench, data, disk, begin)
@@ -70,9 +70,8 @@ def run(bench):
 def measure(bench, data, disk, begin):
     args = bench.args
     bench.step(f"{disk} disk: copying the data for both servers")
-    settings = {"debug_io_direct": "data" if disk in ("plain", "slow") else "", "shared_buffers": args.shared_buffers}
     runs = []
-    with bench.servers(data, settings) as clusters:
+    with bench.servers(data, cold.settings(disk, args.shared_buffers)) as clusters:
         begin()
         for number, case in enumerate(args.case or CASES):
             rows, statement, _ = CASES[case]
@@ -91,17 +90,10 @@ def measure(bench, data, disk, begin):
 def one(cluster, disk, side, rows, statement, seed, device):
     """One statement with nothing in memory; its result is digested to be compared."""
     session = cluster.session()
-    session.query("CREATE EXTENSION IF NOT EXISTS pg_prewarm; CREATE EXTENSION IF NOT EXISTS pg_buffercache")
     session.query(f"DROP TABLE IF EXISTS keys; CREATE TABLE keys AS SELECT u1 AS key FROM "
                   f"(SELECT u1, u2 FROM items TABLESAMPLE BERNOULLI (0.5) REPEATABLE ({seed})) i "
                   f"ORDER BY u2 LIMIT {rows if rows > 32 else 1000}; ANALYZE keys")
-    session.query("SELECT pg_prewarm('items', 'buffer', 'main', 0, "
-                  "least(pg_relation_size('items') / 8192, (SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers')) - 1)")
-    session.query("CHECKPOINT; SELECT pg_buffercache_evict_all()")
-    if disk == "buffered":
-        pglib.drop_from_page_cache(cluster.data)
-    if disk == "page cache":
-        pglib.read_into_page_cache(cluster.data)
+    cold.evict(cluster, disk, "items")
     session = cluster.session()
     session.query(PLAN)
     task_stats = side == "ours" and has_task_stats(session)
@@ -123,7 +115,7 @@ def show(bench, runs, limits):
         print("\nDevice, random 8 kB direct I/O (I/Os per second): "
               + ", ".join(f"{label} {limits[label]:,.0f}" for label in limits if label.startswith("read")))
     entries = []
-    for disk in args.disk or DISKS:
+    for disk in args.disk or cold.DISKS:
         rows = []
         for case in args.case or CASES:
             of = {side: [run for run in runs if (run["disk"], run["case"], run["side"]) == (disk, case, side)]

@@ -86,7 +86,7 @@ def pristine(bench, rows):
             bench.step("creating its indexes")
             session.query(index_sql())
             session.query(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
-        _build(bench, data, build)
+        build_pristine(bench, data, build)
     return data
 
 
@@ -104,7 +104,7 @@ def aged(bench, rows, growth_percent, fillfactor):
             session.query(index_sql(fillfactor))
             session.query(fill_sql(rows * growth_percent // 100))
             session.query(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
-        _build(bench, data, build, source)
+        build_pristine(bench, data, build, source)
     return data
 
 
@@ -117,7 +117,8 @@ def check_space(bench, rows):
                       f"{wanted >> 30} GB: free some, give another --dir, or fewer --rows")
 
 
-def _build(bench, data, build, source=None):
+def build_pristine(bench, data, build, source=None):
+    """Make this data directory by a stock server in which build(session) is called."""
     unfinished = bench.data("pristine-unfinished")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     cluster = Cluster(bench.installs["stock"], unfinished, {
