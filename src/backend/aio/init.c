@@ -26,6 +26,7 @@
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
+#include "aio/ri.h"
 #include "aio/server.h"
 #include "aio/task_status.h"
 #include "aio/wal.h"
@@ -51,6 +52,7 @@ AioInitialize(void)
 {
 	AioTaskPortInitialize();
 	AioRegisterBuiltInAms();
+	AioRiInitialize();
 
 	DefineCustomBoolVariable("aio.await_index_inserts",
 							 "Inserts into several indexes await their reads together.",
@@ -75,6 +77,15 @@ AioInitialize(void)
 							 "Scans of foreign tables read rows ahead.",
 							 "Those of tables with the option \"async_capable\".",
 							 &aio_foreign_read_ahead,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("aio.direct_foreign_key_checks",
+							 "Foreign keys of new rows are checked without executing a query for each.",
+							 "Where a permission, a policy or a user's function is involved, a query is executed as ever.",
+							 &aio_direct_foreign_key_checks,
 							 true,
 							 PGC_USERSET,
 							 0,

@@ -178,8 +178,9 @@ type_is_opaque(Oid opcintype, Oid type)
 	}
 }
 
-static bool
-index_runs_user_code(Relation index)
+/* Do support functions of this index run user code? */
+bool
+AioIndexRunsUserCode(Relation index)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	int			nprocs = nkeys * index->rd_indam->amsupport;
@@ -205,7 +206,7 @@ static const AioIndexAmOps *
 index_ops(Relation index)
 {
 	Assert(index->rd_indam->aminsert != NULL);
-	if (index_runs_user_code(index))
+	if (AioIndexRunsUserCode(index))
 		return NULL;
 	return AioFindIndexAm(index->rd_indam->aminsert);
 }

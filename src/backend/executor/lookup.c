@@ -42,6 +42,9 @@
  */
 #define WAITS_BEFORE_SEARCH		3
 
+uint64		aio_pages_missed = 0;
+Oid			aio_rel_missed = InvalidOid;
+
 static void
 loop_waits(AioLookupLoop *loop, Relation rel)
 {
@@ -108,6 +111,11 @@ page_is_missed(ReadBuffersOperation *operation)
 {
 	AioExecutorRun *run = AioRunning();
 
+	if (operation->rel != NULL && operation->forknum == MAIN_FORKNUM)
+	{
+		aio_pages_missed++;
+		aio_rel_missed = RelationGetRelid(operation->rel);
+	}
 	if (run == NULL || aio_lookup_ahead == 0 || io_method == IOMETHOD_SYNC ||
 		operation->rel == NULL || operation->forknum != MAIN_FORKNUM ||
 		IsCatalogRelation(operation->rel) || !IsTransactionState() ||

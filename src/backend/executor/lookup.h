@@ -235,6 +235,7 @@ typedef struct AioLookups
 /* lookup_plan.c */
 extern int	AioLookupLimit(Relation heap);
 extern const AioIndexAmOps *AioLookupAm(Relation index, Relation heap);
+extern bool AioMayProbe(const AioLookupTarget *target);
 extern void AioFindLookups(AioLookups *lookups, PlanState *plan);
 
 /* lookup_statement.c */

@@ -63,22 +63,12 @@ AioLookupAm(Relation index, Relation heap)
 }
 
 /* May tasks scan this index? */
-static bool
-may_probe(const AioLookupTarget *target)
+bool
+AioMayProbe(const AioLookupTarget *target)
 {
-	Relation	index = target->index;
-	int			nsupport = index->rd_indam->amsupport *
-		IndexRelationGetNumberOfKeyAttributes(index);
-
-	if (!target->ops->scans_suspend || index->rd_indam->amgettuple == NULL)
-		return false;
-	for (int i = 0; i < nsupport; i++)
-	{
-		if (OidIsValid(index->rd_support[i]) &&
-			AioFunctionIsUserCode(index->rd_support[i]))
-			return false;
-	}
-	return true;
+	return target->ops->scans_suspend &&
+		target->index->rd_indam->amgettuple != NULL &&
+		!AioIndexRunsUserCode(target->index);
 }
 
 /* Can keys of an index scan be evaluated before it is their turn? */
@@ -286,7 +276,7 @@ find_targets(PlanState *node, void *context)
 		case T_IndexOnlyScanState:
 		case T_BitmapIndexScanState:
 			if (describe(node, walk.bitmap_heap, &target) &&
-				may_probe(&target) && keys_can_be_had(&target))
+				AioMayProbe(&target) && keys_can_be_had(&target))
 			{
 				AioLookupTarget *kept = palloc(sizeof(AioLookupTarget));
 
@@ -409,7 +399,7 @@ searches(const AioLookupTarget *target)
 {
 	bool		has_arrays = false;
 
-	if (target->ops->upcoming_search == NULL || !may_probe(target))
+	if (target->ops->upcoming_search == NULL || !AioMayProbe(target))
 		return false;
 	for (int i = 0; i < target->nkeys; i++)
 	{

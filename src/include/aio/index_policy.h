@@ -37,6 +37,7 @@ extern uint64 aio_policy_generation;
 
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
 extern bool AioFunctionIsUserCode(Oid funcid);
+extern bool AioIndexRunsUserCode(Relation index);
 extern bool AioQueryCallsUserCode(Query *query);
 
 /* index_am.c */

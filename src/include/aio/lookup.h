@@ -19,7 +19,15 @@ extern PGDLLIMPORT int aio_lookup_ahead;
 #ifdef USE_ASSERT_CHECKING
 /* aio.debug_lookups */
 extern PGDLLIMPORT int aio_debug_lookups;
+
+#define AIO_LOOKUPS_FORCED	(aio_debug_lookups > 0)
+#else
+#define AIO_LOOKUPS_FORCED	false
 #endif
+
+/* pages that this process has had to wait for, and the relation of the last */
+extern PGDLLIMPORT uint64 aio_pages_missed;
+extern PGDLLIMPORT Oid aio_rel_missed;
 
 extern void AioLookupInitialize(void);
 

@@ -27,9 +27,11 @@
 #include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
 #include "aio/read.h"
+#include "aio/ri.h"
 #include "aio/server.h"
 #include "aio/sibling_locks.h"
 #include "aio/task.h"
+#include "aio/trigger_queue.h"
 #include "aio/usage.h"
 #include "aio/wal.h"
 #include "aio/write.h"
@@ -129,6 +131,35 @@ AioBeforeDDL(void)
 {
 	if (unlikely(aio_rows_applied > 0))
 		AioEndApply();
+	if (unlikely(aio_trigger_queues != NULL))
+		AioRiCloseTables();
+}
+
+/* afterTriggerInvokeEvents(): this event is about to be fired */
+static inline void
+AioTriggerEventDue(EState *estate, void *chunk, void *event,
+				   CommandId firing_id, Oid trigger)
+{
+	bool		first = aio_trigger_due.estate != estate ||
+		aio_trigger_due.cursor.firing_id != firing_id;
+
+	aio_trigger_due.estate = estate;
+	aio_trigger_due.cursor.chunk = chunk;
+	aio_trigger_due.cursor.event = event;
+	aio_trigger_due.cursor.firing_id = firing_id;
+	aio_trigger_due.cursor.at_end = false;
+	aio_trigger_due.trigger = trigger;
+	if (unlikely(aio_pages_missed != aio_ri_missed || aio_ri_nahead > 0 ||
+				 AIO_LOOKUPS_FORCED))
+		AioRiEventDue(first);
+}
+
+/* afterTriggerInvokeEvents(): all that were to be fired have been */
+static inline void
+AioTriggerEventsFired(EState *estate)
+{
+	if (aio_trigger_queues != NULL)
+		AioTriggerQueueEnd(estate);
 }
 
 /* WaitEventSetWait(): it sleeps, and will notice nothing meanwhile */

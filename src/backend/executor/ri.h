@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ *
+ * ri.h
+ *	  Referential integrity.  Private to src/backend/executor.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_RI_PRIVATE_H
+#define AIO_RI_PRIVATE_H
+
+#include "access/skey.h"
+#include "aio/ri.h"
+#include "aio/trigger_queue.h"
+#include "lookup.h"
+
+/* An index in which rows of a table, or of a partition, are searched. */
+typedef struct AioRiTarget
+{
+	Oid			table;
+	Oid			index;
+	int		   *key_of;			/* for each key of a scan, which one of the
+								 * search's it is */
+	AioLookupTarget lookup;		/* nkeys is 0 if there is no such index */
+} AioRiTarget;
+
+/*
+ * A search that triggers of a foreign key make for rows of one table: for the
+ * row in the other table that it refers to, or for those that refer to it.
+ */
+typedef struct AioRiSearch
+{
+	Oid			table;			/* in which rows are searched */
+	bool		partitioned;	/* in its partitions, rather */
+	int			nkeys;
+	AttrNumber	attnums[INDEX_MAX_KEYS];	/* of the table */
+	Oid			operators[INDEX_MAX_KEYS];	/* table's column = row's column */
+	AttrNumber	row_attnums[INDEX_MAX_KEYS];	/* of the row */
+	Oid			row_types[INDEX_MAX_KEYS];
+
+	/* as far as they are known */
+	List	   *targets;		/* of AioRiTarget */
+	bool		incomplete;		/* some index was locked */
+	bool		leaves_known;
+	List	   *leaves;
+	uint32	   *seen;			/* hashes of keys that have been looked up */
+} AioRiSearch;
+
+/* How a search is made without a query. */
+typedef struct AioRiDirect
+{
+	struct
+	{
+		Oid			constraint;
+		uint32		of_parent;
+	}			key;
+	Oid			rel;			/* whose rows are given */
+	Oid			table;			/* in which rows are searched */
+	AioRiSearch *search;
+	AioRiTarget *target;		/* NULL: only by a query */
+} AioRiDirect;
+
+typedef struct AioRiAhead AioRiAhead;
+
+/* What is kept for a queue of triggers. */
+typedef struct AioTriggerQueue
+{
+	struct AioTriggerQueue *next;
+	EState	   *estate;
+
+	/* ri_check.c; closes what is open */
+	List	   *checks;
+	void		(*end_checks) (struct AioTriggerQueue *queue);
+
+	/* ri_ahead.c; the queue is being freed */
+	AioRiAhead *ahead;
+	void		(*forget_ahead) (AioRiAhead *ahead);
+} AioTriggerQueue;
+
+/* trigger_queue.c */
+extern AioTriggerQueue *AioFindTriggerQueue(const EState *estate);
+extern AioTriggerQueue *AioTriggerQueueOf(EState *estate);
+
+/* ri_search.c */
+extern AioRiSearch *AioRiMakeSearch(const AioRiConstraint *constraint,
+									bool of_parent, Relation rel);
+extern AioRiTarget *AioRiGetTarget(AioRiSearch *search, Oid relid);
+extern List *AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row);
+extern bool AioRiSetKeys(const AioRiSearch *search, const AioRiTarget *target,
+						 TupleTableSlot *row, bool copy, ScanKey keys);
+extern bool AioRiOpenTarget(AioRiTarget *target);
+extern void AioRiCloseTarget(AioRiTarget *target);
+
+/* ri_direct.c */
+extern uint64 aio_ri_generation;
+
+extern const AioRiDirect *AioRiGetDirect(Oid constraint, bool of_parent,
+										 Relation rel, Relation other);
+
+#endif							/* AIO_RI_PRIVATE_H */

@@ -1,0 +1,588 @@
+/*-------------------------------------------------------------------------
+ *
+ * ri_ahead.c
+ *	  The triggers of foreign keys: look up ahead what they will search for.
+ *
+ * The queue of a statement's triggers tells which rows will be checked next.
+ * When those of foreign keys have had to wait for pages, the keys of rows
+ * farther down the queue are probed (lookup_probe.c), as many as the window
+ * allows: first steps for all, second steps for those in its nearer half.  A
+ * key that has been probed already is passed over, so that rows with equal keys
+ * do not fill the window.  A row whose own page is not in memory is read first,
+ * and probed when it has come near.  The triggers do not know of all this.
+ *
+ * Tests: src/test/aio/ri.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "aio/block.h"
+#include "aio/io_internal.h"
+#include "aio/lookup.h"
+#include "aio/read.h"
+#include "aio/task_port.h"
+#include "aio/usage.h"
+#include "catalog/pg_am_d.h"
+#include "commands/trigger.h"
+#include "common/hashfn.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "ri.h"
+#include "storage/aio.h"
+#include "utils/datum.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* targets of one search whose leaves are not awaited */
+#define STEPS_MAX		4
+
+/* keys that are remembered of a search, a power of 2 */
+#define SEEN_KEYS		1024
+
+/* the part of a window that is looked up at a time */
+#define EVENTS_AT_A_TIME(distance)	(((distance) + 7) / 8)
+
+/* how far down the queue keys are searched for that are not known */
+#define EVENTS_AHEAD_MAX	4096
+
+/* a window so wide has opened in earnest */
+#define DISTANCE_USEFUL		8
+
+/* after so many waits, a queue that has gained nothing is tried again */
+#define WAITS_WANTED_MAX	1024
+
+/* What the events of a trigger search for. */
+typedef struct RiSource
+{
+	Oid			trigger;		/* hash key */
+	Oid			relid;			/* its table */
+	bool		by_old_rows;	/* keys are those of rows that are gone */
+	AioRiSearch *search;		/* NULL: they do not */
+	TupleTableSlot *slot;		/* for rows of the table */
+} RiSource;
+
+/* An event ahead whose keys are looked up. */
+typedef struct RiEvent
+{
+	AioTriggerCursor cursor;
+	uint64		number;
+	bool		row_wanted;		/* its row was not in memory */
+	bool		begun[STEPS_MAX];	/* AioProbe() */
+} RiEvent;
+
+/* A key that is going to be probed. */
+typedef struct RiKey
+{
+	AioRiTarget *target;
+	ScanKey		keys;
+	int			ahead;
+	bool	   *begun;
+} RiKey;
+
+struct AioRiAhead
+{
+	MemoryContext context;
+	MemoryContext probe_context;	/* until all probes have ended */
+	HTAB	   *sources;
+	int			waits;			/* for pages of targets, while closed */
+	int			waits_wanted;	/* to open */
+	bool		open;
+	AioLookupWindow window;
+	CommandId	firing_id;
+	uint64		due;			/* the event that is fired now; all are
+								 * counted */
+	uint64		passed;			/* the last that has been looked at, */
+	AioTriggerCursor last;		/* and where it is */
+
+	/* events that are looked up, in the order of the queue */
+	RiEvent    *events;
+	uint32		nevents;		/* room, a power of 2 */
+	uint32		first;			/* the next one that will be fired; counted, */
+	uint32		end;			/* like the end, */
+	uint32		ndone;			/* and the first that has a step to make */
+
+	/* while events are looked up */
+	List	   *keys;			/* of RiKey */
+	List	   *targets;		/* of AioLookupTarget */
+	List	   *opened;			/* of AioRiTarget */
+};
+
+/* queues that look ahead */
+int			aio_ri_nahead = 0;
+
+/* aio_pages_missed, when an event was due last */
+uint64		aio_ri_missed = 0;
+
+static inline RiEvent *
+event_at(AioRiAhead *ahead, uint32 i)
+{
+	return &ahead->events[i % ahead->nevents];
+}
+
+/* Nothing is gained, or the queue is being freed. */
+static void
+close_ahead(AioRiAhead *ahead)
+{
+	Assert(aio_ri_nahead > 0);
+	aio_ri_nahead--;
+	ahead->open = false;
+	ahead->waits = 0;
+	ahead->waits_wanted = Min(2 * ahead->waits_wanted, WAITS_WANTED_MAX);
+}
+
+/*
+ * The queue is being freed, perhaps after an error.  Contexts below that of the
+ * queue are gone already.
+ */
+static void
+forget_ahead(AioRiAhead *ahead)
+{
+	if (!ahead->open)
+		return;
+	while (ahead->first != ahead->end)
+	{
+		if (event_at(ahead, ahead->first++)->number > ahead->due)
+			aio_usage[AIO_KIND_LOOKUP].cancelled++;
+	}
+	close_ahead(ahead);
+}
+
+static AioRiAhead *
+get_ahead(AioTriggerQueue *queue)
+{
+	AioRiAhead *ahead = queue->ahead;
+	HASHCTL		ctl;
+
+	if (ahead != NULL)
+		return ahead;
+	ahead = MemoryContextAllocZero(queue->estate->es_query_cxt,
+								   sizeof(AioRiAhead));
+	ahead->context = AllocSetContextCreate(queue->estate->es_query_cxt,
+										   "foreign keys ahead",
+										   ALLOCSET_SMALL_SIZES);
+	ahead->probe_context = AllocSetContextCreate(ahead->context, "probes",
+												 ALLOCSET_DEFAULT_SIZES);
+	ahead->waits_wanted = AIO_WAITS_BEFORE_OPENING;
+	ctl.keysize = sizeof(Oid);
+	ctl.entrysize = sizeof(RiSource);
+	ctl.hcxt = ahead->context;
+	ahead->sources = hash_create("triggers of foreign keys", 16, &ctl,
+								 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	queue->ahead = ahead;
+	queue->forget_ahead = forget_ahead;
+	return ahead;
+}
+
+static const Trigger *
+find_trigger(Relation rel, Oid trigger)
+{
+	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+	{
+		if (rel->trigdesc->triggers[i].tgoid == trigger)
+			return &rel->trigdesc->triggers[i];
+	}
+	return NULL;
+}
+
+static void
+fill_source(RiSource *source, Relation rel, const Trigger *trigger)
+{
+	AioRiConstraint constraint;
+
+	AioRiGetConstraint(trigger->tgconstraint, &constraint);
+	if (constraint.has_period)
+		return;
+	source->by_old_rows = RI_FKey_trigger_type(trigger->tgfoid) == RI_TRIGGER_PK;
+	source->search = AioRiMakeSearch(&constraint, !source->by_old_rows, rel);
+
+	/* a copy is not counted by a resource owner */
+	source->slot =
+		MakeSingleTupleTableSlot(CreateTupleDescCopy(RelationGetDescr(rel)),
+								 table_slot_callbacks(rel));
+}
+
+/* What the events of this trigger search for.  May look up catalogs. */
+static RiSource *
+get_source(AioRiAhead *ahead, Oid trigger, Oid relid)
+{
+	RiSource   *source = hash_search(ahead->sources, &trigger, HASH_FIND, NULL);
+	RiSource	fresh = {.trigger = trigger,.relid = relid};
+	const Trigger *found;
+	Relation	rel;
+	MemoryContext old;
+
+	if (source != NULL)
+		return source;
+	old = MemoryContextSwitchTo(ahead->context);
+
+	/* a row of it is being checked, or will be: it is locked */
+	rel = table_open(relid, NoLock);
+	found = find_trigger(rel, trigger);
+	if (found != NULL && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		!RelationUsesLocalBuffers(rel) &&
+		RI_FKey_trigger_type(found->tgfoid) != RI_TRIGGER_NONE)
+		fill_source(&fresh, rel, found);
+	table_close(rel, NoLock);
+	MemoryContextSwitchTo(old);
+	source = hash_search(ahead->sources, &trigger, HASH_ENTER, NULL);
+	*source = fresh;
+	return source;
+}
+
+/* Has this key been looked up before? */
+static bool
+is_known(AioRiAhead *ahead, AioRiSearch *search, TupleTableSlot *row)
+{
+	uint32		hash = 1;
+	uint32	   *seen;
+
+	for (int i = 0; i < search->nkeys; i++)
+	{
+		CompactAttribute *type =
+			TupleDescCompactAttr(row->tts_tupleDescriptor,
+								 search->row_attnums[i] - 1);
+		bool		isnull;
+		Datum		value = slot_getattr(row, search->row_attnums[i], &isnull);
+
+		if (isnull)
+			return true;
+		hash = hash_combine(hash, datum_image_hash(value, type->attbyval,
+												   type->attlen));
+	}
+	if (search->seen == NULL)
+		search->seen = MemoryContextAllocZero(ahead->context,
+											  SEEN_KEYS * sizeof(uint32));
+	seen = &search->seen[hash % SEEN_KEYS];
+	if (*seen == hash)
+		return true;
+	*seen = hash;
+	return false;
+}
+
+static bool
+open_target(AioRiAhead *ahead, AioRiTarget *target)
+{
+	if (list_member_ptr(ahead->opened, target))
+		return true;
+	if (!AioRiOpenTarget(target))
+		return false;
+	if (AioLookupLimit(target->lookup.heap) == 0)
+	{
+		AioRiCloseTarget(target);
+		return false;
+	}
+	ahead->opened = lappend(ahead->opened, target);
+	ahead->targets = lappend(ahead->targets, &target->lookup);
+	return true;
+}
+
+/* The row with which an event's keys are found; NULL if it has to be read. */
+static TupleTableSlot *
+get_row(RiSource *source, const AioTriggerEvent *event, bool *has_read)
+{
+	ItemPointerData tid = source->by_old_rows ? event->old_tid : event->new_tid;
+	Relation	rel = table_open(source->relid, NoLock);
+	BlockNumber block = ItemPointerGetBlockNumber(&tid);
+	TupleTableSlot *row = NULL;
+
+	if (!AioPageIsHere(rel, block))
+		*has_read |= AioReadAhead(rel, block) == AIO_READ_AHEAD_BEGUN;
+	else if (table_tuple_fetch_row_version(rel, &tid, SnapshotAny, source->slot))
+		row = source->slot;
+	table_close(rel, NoLock);
+	return row;
+}
+
+/*
+ * Have an event's keys probed, for the first time or again.  Returns whether
+ * any of them was not known.
+ */
+static bool
+add_keys(AioRiAhead *ahead, RiSource *source, TupleTableSlot *row, RiEvent *event,
+		 bool again, bool near)
+{
+	AioRiSearch *search = source->search;
+	int			i = 0;
+
+	if (!again && is_known(ahead, search, row))
+		return false;
+	foreach_ptr(AioRiTarget, target, AioRiFindTargets(search, row))
+	{
+		bool	   *begun = i < STEPS_MAX ? &event->begun[i] : NULL;
+		RiKey	   *key;
+
+		i++;
+		if (again && (begun == NULL || !*begun))
+			continue;
+		key = palloc(sizeof(RiKey));
+		key->target = target;
+		key->keys = palloc_array(ScanKeyData, target->lookup.nkeys);
+		key->ahead = (int) (event->number - ahead->due);
+		key->begun = near && !again ? NULL : begun;
+		if (AioRiSetKeys(search, target, row, true, key->keys) &&
+			open_target(ahead, target))
+			ahead->keys = lappend(ahead->keys, key);
+	}
+	return i > 0;
+}
+
+/* An event that is new.  Is there anything to look up for it? */
+static bool
+add_event(AioRiAhead *ahead, RiEvent *event, bool near, bool *has_read)
+{
+	AioTriggerEvent queued;
+	RiSource   *source;
+	TupleTableSlot *row;
+	bool		result;
+
+	AioGetTriggerEvent(&event->cursor, &queued);
+	if (!queued.in_table)
+		return false;
+	source = get_source(ahead, queued.trigger, queued.relid);
+	if (source->search == NULL)
+		return false;
+	row = get_row(source, &queued, has_read);
+	event->row_wanted = row == NULL;
+	if (row == NULL)
+		return true;
+	result = add_keys(ahead, source, row, event, false, near);
+	ExecClearTuple(row);
+	return result;
+}
+
+/* An event has come near: make the steps that it has left. */
+static void
+add_again(AioRiAhead *ahead, RiEvent *event, bool *has_read)
+{
+	AioTriggerEvent queued;
+	RiSource   *source;
+	TupleTableSlot *row;
+
+	if (!event->row_wanted &&
+		memchr(event->begun, true, sizeof(event->begun)) == NULL)
+		return;
+	AioGetTriggerEvent(&event->cursor, &queued);
+	source = get_source(ahead, queued.trigger, queued.relid);
+	row = get_row(source, &queued, has_read);
+	if (row == NULL)
+		return;
+	add_keys(ahead, source, row, event, !event->row_wanted, true);
+	ExecClearTuple(row);
+}
+
+/* AioScopeBody */
+static void
+probe_keys(AioScope *scope, void *arg)
+{
+	AioRiAhead *ahead = arg;
+
+	foreach_ptr(RiKey, key, ahead->keys)
+		AioProbe(scope, &key->target->lookup, key->keys, key->ahead, key->begun);
+}
+
+/* Find out what to probe.  Returns how many events have not been before. */
+static int
+add_events(AioRiAhead *ahead, bool *has_read)
+{
+	uint32		distance = ahead->window.distance;
+	uint32		near = distance / 2 + 1;
+	int			nnew = 0;
+
+	for (; ahead->ndone != ahead->end && ahead->ndone - ahead->first < near; ahead->ndone++)
+		add_again(ahead, event_at(ahead, ahead->ndone), has_read);
+	while (ahead->end - ahead->first < distance &&
+		   ahead->passed - ahead->due < EVENTS_AHEAD_MAX &&
+		   AioNextTriggerEvent(&ahead->last))
+	{
+		RiEvent    *event = event_at(ahead, ahead->end);
+		bool		is_near = ahead->end - ahead->first < near;
+
+		MemSet(event, 0, sizeof(*event));
+		event->cursor = ahead->last;
+		event->number = ++ahead->passed;
+		if (!add_event(ahead, event, is_near, has_read))
+			continue;
+		nnew++;
+		if (is_near && !event->row_wanted && ahead->ndone == ahead->end)
+			ahead->ndone++;
+		ahead->end++;
+	}
+	return nnew;
+}
+
+static void
+look_ahead(AioRiAhead *ahead)
+{
+	bool		has_read = false;
+	MemoryContext old;
+	int			nnew;
+
+	if (!AioScopeAllowed())
+		return;
+	MemoryContextReset(ahead->probe_context);
+	old = MemoryContextSwitchTo(ahead->probe_context);
+	ahead->keys = NIL;
+	ahead->targets = NIL;
+	ahead->opened = NIL;
+	nnew = add_events(ahead, &has_read);
+	if (ahead->keys != NIL)
+		has_read |= AioRunProbes(ahead->targets, probe_keys, ahead);
+	else if (has_read)
+		AioSubmitBatch();
+	foreach_ptr(AioRiTarget, target, ahead->opened)
+		AioRiCloseTarget(target);
+	MemoryContextSwitchTo(old);
+
+	if (nnew > 0)
+		AioWindowLooked(&ahead->window, nnew, has_read);
+	if (ahead->window.distance >= DISTANCE_USEFUL)
+		ahead->waits_wanted = AIO_WAITS_BEFORE_OPENING;
+}
+
+/* Begin with the event that comes after the one that is due. */
+static void
+begin_at_due(AioRiAhead *ahead)
+{
+	ahead->firing_id = aio_trigger_due.cursor.firing_id;
+	ahead->last = aio_trigger_due.cursor;
+	ahead->passed = ahead->due;
+	ahead->first = ahead->end = ahead->ndone = 0;
+}
+
+/*
+ * Is it time to look at further events, or to make steps that are left?  Both
+ * are done for some at a time.
+ */
+static bool
+is_to_look_ahead(AioRiAhead *ahead)
+{
+	uint32		distance = ahead->window.distance;
+	uint32		at_a_time = EVENTS_AT_A_TIME(distance);
+
+	while (ahead->first != ahead->end &&
+		   event_at(ahead, ahead->first)->number <= ahead->due)
+	{
+		if (ahead->ndone == ahead->first)
+			ahead->ndone++;
+		ahead->first++;
+	}
+	if (!ahead->last.at_end && ahead->passed - ahead->due < EVENTS_AHEAD_MAX / 2)
+		return ahead->end - ahead->first + at_a_time <= distance;
+	return ahead->ndone != ahead->end &&
+		ahead->ndone - ahead->first + at_a_time <= Max(distance / 2, at_a_time);
+}
+
+static void
+open_ahead(AioRiAhead *ahead, int distance_max)
+{
+	if (ahead->events == NULL)
+	{
+		ahead->nevents = pg_nextpower2_32(distance_max + 1);
+		ahead->events = MemoryContextAllocZero(GetMemoryChunkContext(ahead),
+											   ahead->nevents * sizeof(RiEvent));
+	}
+	ahead->open = true;
+	aio_ri_nahead++;
+	AioWindowOpen(&ahead->window, Min(distance_max, ahead->nevents), false);
+	begin_at_due(ahead);
+}
+
+/* How far ahead the events of a table's triggers may be looked up. */
+static int
+limit_of(Oid relid)
+{
+	Relation	rel = table_open(relid, NoLock);
+	int			limit = AioLookupLimit(rel);
+
+	table_close(rel, NoLock);
+	return limit;
+}
+
+/* Is this a relation in which the trigger searches, as far as is known? */
+static bool
+searches_in(const RiSource *source, Oid relid)
+{
+	const AioRiSearch *search = source->search;
+
+	if (relid == source->relid || relid == search->table ||
+		search->partitioned || search->targets == NIL)
+		return true;
+	foreach_ptr(AioRiTarget, target, search->targets)
+	{
+		if (target->index == relid)
+			return true;
+	}
+	return false;
+}
+
+/* Somebody had to wait for a page since the event before was due. */
+static void
+count_wait(AioRiAhead *ahead)
+{
+	AioTriggerEvent event;
+	RiSource   *source;
+	int			limit;
+
+	AioGetTriggerEvent(&aio_trigger_due.cursor, &event);
+	source = get_source(ahead, event.trigger, event.relid);
+	if (source->search == NULL ||
+		(!AIO_LOOKUPS_FORCED && !searches_in(source, aio_rel_missed)))
+		return;
+	if (ahead->open)
+	{
+		/* looked up too late, or forgotten again */
+		aio_usage[AIO_KIND_LOOKUP].waited++;
+		return;
+	}
+	if (++ahead->waits < ahead->waits_wanted && !AIO_LOOKUPS_FORCED)
+		return;
+	limit = limit_of(event.relid);
+	if (limit > 0)
+		open_ahead(ahead, limit);
+}
+
+/*
+ * afterTriggerInvokeEvents(): an event is due, and pages have been missed since
+ * the one before it, or a queue looks ahead.  With 'first', the one before was
+ * not of this cycle, so that the pages are not those of its triggers.
+ */
+void
+AioRiEventDue(bool first)
+{
+	bool		missed = aio_ri_missed != aio_pages_missed && !first;
+	AioTriggerQueue *queue = AioFindTriggerQueue(aio_trigger_due.estate);
+	AioRiAhead *ahead;
+
+	aio_ri_missed = aio_pages_missed;
+	missed |= AIO_LOOKUPS_FORCED;
+	if (aio_lookup_ahead == 0 || io_method == IOMETHOD_SYNC)
+	{
+		if (queue != NULL && queue->ahead != NULL && queue->ahead->open)
+			close_ahead(queue->ahead);
+		return;
+	}
+	if ((queue == NULL || queue->ahead == NULL) && !missed)
+		return;
+	ahead = get_ahead(AioTriggerQueueOf(aio_trigger_due.estate));
+	ahead->due++;
+	if (missed)
+		count_wait(ahead);
+	if (!ahead->open)
+		return;
+
+	/* events of an earlier cycle are gone */
+	if (ahead->firing_id != aio_trigger_due.cursor.firing_id ||
+		ahead->passed < ahead->due)
+		begin_at_due(ahead);
+	if (ahead->window.distance == 0)
+		close_ahead(ahead);
+	else if (is_to_look_ahead(ahead))
+		look_ahead(ahead);
+}

@@ -1,0 +1,397 @@
+/*-------------------------------------------------------------------------
+ *
+ * ri_check.c
+ *	  Check foreign keys without a query.
+ *
+ * PostgreSQL checks that a row's foreign key refers to a row, and that no row
+ * refers to one that is deleted, by queries: SELECT ... FOR KEY SHARE.  Here,
+ * the index is scanned, and the row that is referred to is locked, by the
+ * functions that such a query's plan would call.  Whatever is not plain, and
+ * each failure, is left to the query: a row that is missing, or one too many; a
+ * row that somebody else has locked or changed; a permission that is missing.
+ * So errors and waits are always the query's.
+ *
+ * While a queue of triggers is worked off, the index and the scan stay open,
+ * but nothing is pinned between two rows.  They are closed when all events have
+ * been fired, or when DDL asks who uses the table.
+ *
+ * INVARIANT-65: a key is not looked up again if this transaction has locked its
+ * row and has changed nothing since, which the command counter tells.  Nobody
+ * else can delete the row meanwhile, or change its key.
+ *
+ * Tests: src/test/aio/ri.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relscan.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "aio/backlog.h"
+#include "commands/trigger.h"
+#include "common/hashfn.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "ri.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* checks of one queue whose scans are open at the same time */
+#define CHECKS_MAX		32
+
+/* keys whose rows have been locked last, a power of 2, and their size */
+#define LOCKED_KEYS		4096
+#define LOCKED_KEY_SIZE	16
+
+/* checks after which such keys are remembered */
+#define CHECKS_BEFORE_REMEMBERING	32
+
+typedef struct LockedKey
+{
+	char		image[LOCKED_KEY_SIZE];
+	CommandId	locked_at;		/* as the command counter was */
+	uint8		length;			/* 0: none */
+} LockedKey;
+
+/* The checks of a foreign key in one of its two tables. */
+typedef struct RiCheck
+{
+	Oid			constraint;
+	bool		of_parent;
+	uint64		generation;		/* in which 'direct' is valid */
+	const AioRiDirect *direct;
+
+	/* open in this resource owner */
+	ResourceOwner owner;
+	Relation	table;
+	Relation	index;
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
+
+	uint32		nchecks;
+	LockedKey  *locked;			/* keys whose rows have been locked */
+} RiCheck;
+
+/* aio.direct_foreign_key_checks */
+bool		aio_direct_foreign_key_checks = true;
+
+static void
+close_check(AioTriggerQueue *queue, RiCheck *check)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+
+	queue->checks = list_delete_ptr(queue->checks, check);
+	if (check->scan != NULL)
+	{
+		/* as after a query, locks are kept until the transaction ends */
+		CurrentResourceOwner = check->owner;
+		index_endscan(check->scan);
+		ExecDropSingleTupleTableSlot(check->slot);
+		index_close(check->index, NoLock);
+		table_close(check->table, NoLock);
+		CurrentResourceOwner = owner;
+	}
+	if (check->locked != NULL)
+		pfree(check->locked);
+	pfree(check);
+}
+
+/* All events have been fired. */
+static void
+end_checks(AioTriggerQueue *queue)
+{
+	while (queue->checks != NIL)
+		close_check(queue, linitial(queue->checks));
+}
+
+static RiCheck *
+open_check(AioTriggerQueue *queue, Oid constraint, bool of_parent,
+		   Relation rel, Relation table)
+{
+	MemoryContext context = queue->estate->es_query_cxt;
+	MemoryContext old = MemoryContextSwitchTo(context);
+	RiCheck    *check = palloc0(sizeof(RiCheck));
+
+	check->constraint = constraint;
+	check->of_parent = of_parent;
+	check->owner = CurrentResourceOwner;
+	check->generation = aio_ri_generation;
+	check->direct = AioRiGetDirect(constraint, of_parent, rel, table);
+	if (check->direct->target != NULL)
+	{
+		check->table = table_open(RelationGetRelid(table), NoLock);
+		check->index = index_open(check->direct->target->index, RowShareLock);
+		check->slot = table_slot_create(table, NULL);
+
+		/* each check has a snapshot of its own */
+		check->scan = index_beginscan(check->table, check->index,
+									  GetActiveSnapshot(), NULL,
+									  check->direct->target->lookup.nkeys, 0);
+	}
+	queue->checks = lcons(check, queue->checks);
+	queue->end_checks = end_checks;
+	MemoryContextSwitchTo(old);
+	return check;
+}
+
+/*
+ * ResourceReleaseCallback: what is open in an owner is closed when that is
+ * released, without us, after an error.  A queue whose portal is older than the
+ * subtransaction that fails is still there then.
+ */
+static void
+owner_released(ResourceReleasePhase phase, bool isCommit, bool isTopLevel,
+			   void *arg)
+{
+	if (likely(aio_trigger_queues == NULL) ||
+		phase != RESOURCE_RELEASE_BEFORE_LOCKS)
+		return;
+	for (AioTriggerQueue *queue = aio_trigger_queues; queue != NULL; queue = queue->next)
+	{
+		foreach_ptr(RiCheck, check, queue->checks)
+		{
+			if (check->owner != CurrentResourceOwner)
+				continue;
+			check->scan = NULL;
+			check->owner = NULL;
+		}
+	}
+}
+
+/* While libraries are preloaded. */
+void
+AioRiInitialize(void)
+{
+	RegisterResourceReleaseCallback(owner_released, NULL);
+}
+
+/* DDL wants a table for itself. */
+void
+AioRiCloseTables(void)
+{
+	for (AioTriggerQueue *queue = aio_trigger_queues; queue != NULL; queue = queue->next)
+		end_checks(queue);
+}
+
+/*
+ * The check that this trigger makes; NULL if it needs a query.  After this,
+ * what the transaction has done so far is visible to new snapshots, as to a
+ * query.
+ */
+static RiCheck *
+get_check(const TriggerData *trigger, Oid constraint, bool of_parent,
+		  Relation table)
+{
+	Oid			due = trigger->tg_trigger->tgoid;
+	AioTriggerQueue *queue;
+	RiCheck    *check = NULL;
+
+	/*
+	 * A hook may want to be asked for permission; a query may be forbidden to
+	 * lock rows; and ALTER TABLE calls triggers without a queue.
+	 */
+	if (!aio_direct_foreign_key_checks || IsolationIsSerializable() ||
+		ExecutorCheckPerms_hook != NULL || XactReadOnly || IsInParallelMode() ||
+		!OidIsValid(due) || due != aio_trigger_due.trigger)
+		return NULL;
+	CHECK_FOR_INTERRUPTS();
+	CommandCounterIncrement();
+	queue = AioTriggerQueueOf(aio_trigger_due.estate);
+	foreach_ptr(RiCheck, known, queue->checks)
+	{
+		if (known->constraint != constraint || known->of_parent != of_parent)
+			continue;
+		check = known;
+		break;
+	}
+	if (unlikely(check != NULL &&
+				 (check->generation != aio_ri_generation ||
+				  check->owner != CurrentResourceOwner)))
+	{
+		close_check(queue, check);
+		check = NULL;
+	}
+	if (check == NULL)
+	{
+		if (list_length(queue->checks) >= CHECKS_MAX)
+			close_check(queue, llast(queue->checks));
+		check = open_check(queue, constraint, of_parent, trigger->tg_relation,
+						   table);
+	}
+	return check->scan != NULL ? check : NULL;
+}
+
+/*
+ * The bytes of a row's keys, by which equal ones are recognised.  Returns their
+ * number, or 0 if there are too many.
+ */
+static int
+image_of(const RiCheck *check, const ScanKeyData *keys, const TupleDesc desc,
+		 char *image)
+{
+	const AioRiTarget *target = check->direct->target;
+	int			length = 0;
+
+	for (int i = 0; i < target->lookup.nkeys; i++)
+	{
+		AttrNumber	attnum =
+			check->direct->search->row_attnums[target->key_of[i]];
+		CompactAttribute *type = TupleDescCompactAttr(desc, attnum - 1);
+		Datum		value = keys[i].sk_argument;
+		const void *bytes = type->attbyval ? (void *) &value : DatumGetPointer(value);
+		Size		size = type->attbyval ? sizeof(Datum) :
+			datumGetSize(value, false, type->attlen);
+
+		if (size > LOCKED_KEY_SIZE - length)
+			return 0;
+		memcpy(image + length, bytes, size);
+		length += size;
+	}
+	return length;
+}
+
+/*
+ * Where a key is remembered when its row has been locked; NULL if it is not.
+ * Sets *is_locked to whether it has been.
+ */
+static LockedKey *
+find_locked(RiCheck *check, const LockedKey *key, bool *is_locked)
+{
+	LockedKey  *locked;
+	uint32		hash;
+
+	*is_locked = false;
+	if (key->length == 0 || check->nchecks++ < CHECKS_BEFORE_REMEMBERING)
+		return NULL;
+	if (check->locked == NULL)
+		check->locked =
+			MemoryContextAllocZero(GetMemoryChunkContext(check),
+								   LOCKED_KEYS * sizeof(LockedKey));
+	hash = hash_bytes((const unsigned char *) key->image, key->length);
+	locked = &check->locked[hash % LOCKED_KEYS];
+	*is_locked = locked->length == key->length &&
+		locked->locked_at == key->locked_at &&
+		memcmp(locked->image, key->image, key->length) == 0;
+	return locked;
+}
+
+/*
+ * Lock the row as the query does; false if that cannot be done at once.
+ *
+ * If somebody may be updating the row, its later versions have to be locked as
+ * well, which waits for others; so that is left to the query.  Only if the
+ * update begins right now, it is done here.
+ */
+static bool
+lock_row(RiCheck *check)
+{
+	HeapTuple	tuple = ExecFetchSlotHeapTuple(check->slot, false, NULL);
+	uint16		infomask = tuple->t_data->t_infomask;
+	TM_FailureData failure;
+
+	if (!(infomask & HEAP_XMAX_INVALID) && !HEAP_XMAX_IS_LOCKED_ONLY(infomask))
+		return false;
+	return table_tuple_lock(check->table, &check->slot->tts_tid,
+							check->scan->xs_snapshot, check->slot,
+							GetCurrentCommandId(false), LockTupleKeyShare,
+							LockWaitSkip,
+							TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS,
+							&failure) == TM_Ok;
+}
+
+/* Find a row with these keys, and lock it if it is the parent. */
+static bool
+find_row(RiCheck *check, ScanKey keys, Snapshot snapshot)
+{
+	int			nkeys = check->direct->target->lookup.nkeys;
+	MemoryContext old;
+	bool		found;
+
+	/* what a scan allocates as it goes on has to stay until it ends */
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
+	PushActiveSnapshot(snapshot);
+	check->scan->xs_snapshot = GetActiveSnapshot();
+	if (aio_backlogs_exist)
+		AioDrainVisibleTo(GetActiveSnapshot());
+	index_rescan(check->scan, keys, nkeys, NULL, 0);
+	found = index_getnext_slot(check->scan, ForwardScanDirection, check->slot) &&
+		(!check->of_parent || lock_row(check));
+	ExecClearTuple(check->slot);
+
+	/* it gives back its pins */
+	index_rescan(check->scan, NULL, nkeys, NULL, 0);
+	check->scan->xs_snapshot = InvalidSnapshot;
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	return found;
+}
+
+/*
+ * RI_FKey_check(): this row of the referencing table has keys, none of which is
+ * null; pk_rel is locked.  Returns whether the row that they refer to has been
+ * found and locked.  If so, pk_rel is closed, and its lock kept.
+ *
+ * Raises what finding and locking a row raises.  Waits for another transaction
+ * only if that begins to update the row at this moment.
+ */
+bool
+AioRiHasParent(const TriggerData *trigger, Oid constraint, Relation pk_rel,
+			   TupleTableSlot *row)
+{
+	RiCheck    *check = get_check(trigger, constraint, true, pk_rel);
+	ScanKeyData keys[INDEX_MAX_KEYS];
+	LockedKey	key;
+	LockedKey  *locked;
+	bool		found;
+
+	if (check == NULL ||
+		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys))
+		return false;
+	key.length = image_of(check, keys, row->tts_tupleDescriptor, key.image);
+	key.locked_at = GetCurrentCommandId(false);
+	locked = find_locked(check, &key, &found);
+	if (!found)
+	{
+		found = find_row(check, keys, GetTransactionSnapshot());
+		if (found && locked != NULL)
+			*locked = key;
+	}
+	if (found)
+		table_close(pk_rel, NoLock);
+	return found;
+}
+
+/*
+ * ri_restrict(): this row of the referenced table has been deleted, or has
+ * other keys now; fk_rel is locked.  Returns whether it is known that no row
+ * refers to it.  If so, fk_rel is closed, and its lock kept.
+ *
+ * With NO ACTION, rows may refer to it if there is another one with the same
+ * keys.  Nobody needs to look for that one if no row does.
+ *
+ * Raises what finding a row raises.  Does not wait for other transactions.
+ */
+bool
+AioRiHasNoChild(const TriggerData *trigger, Oid constraint, Relation fk_rel,
+				TupleTableSlot *row)
+{
+	RiCheck    *check = get_check(trigger, constraint, false, fk_rel);
+	ScanKeyData keys[INDEX_MAX_KEYS];
+
+	/* rows that the transaction cannot see yet count, too */
+	if (check == NULL ||
+		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys) ||
+		find_row(check, keys, IsolationUsesXactSnapshot() ?
+				 GetLatestSnapshot() : GetTransactionSnapshot()))
+		return false;
+	table_close(fk_rel, NoLock);
+	return true;
+}

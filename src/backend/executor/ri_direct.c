@@ -1,0 +1,191 @@
+/*-------------------------------------------------------------------------
+ *
+ * ri_direct.c
+ *	  Which searches of foreign keys' triggers need no query.
+ *
+ * The server searches by a query, as the owner of the table in which it
+ * searches.  A scan of an index finds the same rows, if neither a permission, a
+ * policy, a rule nor a user's function could make a difference.  This is found
+ * out once for a constraint, and again when anything has changed on which it
+ * may depend.
+ *
+ * Tests: src/test/aio/ri.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_namespace_d.h"
+#include "catalog/pg_proc_d.h"
+#include "ri.h"
+#include "utils/acl.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+static HTAB *searches = NULL;
+static MemoryContext search_context = NULL;
+
+/*
+ * Incremented by invalidation, which must not free what a caller still looks
+ * at; and what it was when 'searches' was empty.
+ */
+uint64		aio_ri_generation = 1;
+static uint64 searches_generation = 0;
+
+/* more searches than that are not looked through for each invalidation */
+#define SEARCHES_MAX	64
+
+/* a search that is not among them yet, as it is found out how to make it */
+static bool filling = false;
+
+static void
+relcache_changed(Datum arg, Oid relid)
+{
+	HASH_SEQ_STATUS status;
+	AioRiDirect *direct;
+
+	if (!OidIsValid(relid) || filling || searches == NULL ||
+		hash_get_num_entries(searches) > SEARCHES_MAX)
+	{
+		aio_ri_generation++;
+		return;
+	}
+	hash_seq_init(&status, searches);
+	while ((direct = hash_seq_search(&status)) != NULL)
+	{
+		if (relid == direct->rel || relid == direct->table ||
+			(direct->target != NULL && relid == direct->target->index))
+			aio_ri_generation++;
+	}
+}
+
+static void
+catalog_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+	aio_ri_generation++;
+}
+
+static void
+init_searches(void)
+{
+	HASHCTL		ctl;
+
+	if (search_context == NULL)
+	{
+		search_context = AllocSetContextCreate(TopMemoryContext,
+											   "foreign keys",
+											   ALLOCSET_SMALL_SIZES);
+		CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(CONSTROID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(PROCOID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AUTHOID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, catalog_changed, (Datum) 0);
+	}
+	searches = NULL;
+	MemoryContextReset(search_context);
+
+	ctl.keysize = sizeof(((AioRiDirect *) 0)->key);
+	ctl.entrysize = sizeof(AioRiDirect);
+	ctl.hcxt = search_context;
+	searches = hash_create("foreign keys", 16, &ctl,
+						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	searches_generation = aio_ri_generation;
+}
+
+/* May the owner of the table, as whom the query runs, execute it? */
+static bool
+owner_may_query(Relation table, const AioRiSearch *search)
+{
+	Oid			owner = table->rd_rel->relowner;
+	Oid			relid = RelationGetRelid(table);
+
+	for (int i = 0; i < search->nkeys; i++)
+	{
+		if (object_aclcheck(ProcedureRelationId,
+							get_opcode(search->operators[i]), owner,
+							ACL_EXECUTE) != ACLCHECK_OK)
+			return false;
+	}
+	return pg_class_aclcheck(relid, owner, ACL_SELECT) == ACLCHECK_OK &&
+		pg_class_aclcheck(relid, owner, ACL_UPDATE) == ACLCHECK_OK &&
+		object_aclcheck(NamespaceRelationId, RelationGetNamespace(table),
+						owner, ACL_USAGE) == ACLCHECK_OK;
+}
+
+/* How the search in 'table' for rows of 'rel' is made, if it needs no query. */
+static void
+find_target(AioRiDirect *direct, Relation rel, Relation table)
+{
+	AioRiConstraint constraint;
+	AioRiTarget *target;
+
+	direct->target = NULL;
+	AioRiGetConstraint(direct->key.constraint, &constraint);
+	if (constraint.has_period || table->rd_rel->relam != HEAP_TABLE_AM_OID ||
+		table->rd_rel->relrowsecurity || table->rd_rel->relhasrules)
+		return;
+	direct->search = AioRiMakeSearch(&constraint, direct->key.of_parent, rel);
+	target = AioRiGetTarget(direct->search, RelationGetRelid(table));
+
+	/*
+	 * Other columns of the key would have to be compared with all rows that
+	 * have some.  With NO ACTION, the referenced table is queried, too.
+	 */
+	if (target->lookup.nkeys == constraint.nkeys &&
+		owner_may_query(table, direct->search) &&
+		(direct->key.of_parent || owner_may_query(rel, direct->search)))
+		direct->target = target;
+}
+
+/*
+ * How the triggers of a foreign key search in 'table' for rows of 'rel': for
+ * the one that these refer to, if of_parent, otherwise for those that refer to
+ * them.  Both are locked by the caller.  Valid as long as aio_ri_generation is
+ * what it was before the call.  May look up catalogs, and so raise.
+ */
+const AioRiDirect *
+AioRiGetDirect(Oid constraint, bool of_parent, Relation rel, Relation table)
+{
+	AioRiDirect fresh = {0};
+	AioRiDirect *direct;
+	MemoryContext old;
+
+	if (searches_generation != aio_ri_generation)
+		init_searches();
+	fresh.key.constraint = constraint;
+	fresh.key.of_parent = of_parent;
+	direct = hash_search(searches, &fresh.key, HASH_FIND, NULL);
+	if (direct != NULL)
+		return direct;
+
+	/* looking up catalogs may raise, and may make all of it stale again */
+	old = MemoryContextSwitchTo(search_context);
+	fresh.rel = RelationGetRelid(rel);
+	fresh.table = RelationGetRelid(table);
+	filling = true;
+	PG_TRY();
+	{
+		find_target(&fresh, rel, table);
+	}
+	PG_FINALLY();
+	{
+		filling = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(old);
+	direct = hash_search(searches, &fresh.key, HASH_ENTER, NULL);
+	*direct = fresh;
+
+	/* ask again next time, when the index may not be locked any more */
+	if (direct->search != NULL && direct->search->incomplete)
+		aio_ri_generation++;
+	return direct;
+}

@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ *
+ * ri.h
+ *	  Referential integrity: foreign keys, and how their rows are found.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_RI_H
+#define AIO_RI_H
+
+#include "access/attnum.h"
+#include "commands/trigger.h"
+#include "executor/tuptable.h"
+#include "utils/relcache.h"
+
+/* aio.direct_foreign_key_checks */
+extern PGDLLIMPORT bool aio_direct_foreign_key_checks;
+
+/* A foreign key, as the server's own triggers know it. */
+typedef struct AioRiConstraint
+{
+	Oid			id;				/* in pg_constraint */
+	Oid			pk_relid;		/* referenced table */
+	Oid			fk_relid;		/* referencing table */
+	bool		has_period;
+	int			nkeys;
+	AttrNumber	pk_attnums[INDEX_MAX_KEYS];
+	AttrNumber	fk_attnums[INDEX_MAX_KEYS];
+	Oid			pf_eq_oprs[INDEX_MAX_KEYS]; /* PK = FK */
+} AioRiConstraint;
+
+/* ri_triggers_internals.c */
+extern void AioRiGetConstraint(Oid id, AioRiConstraint *constraint);
+
+/* execPartition_internals.c */
+extern Oid	AioFindPartition(Relation rel, Datum *values, bool *isnull);
+
+/* ri_check.c */
+extern bool AioRiHasParent(const TriggerData *trigger, Oid constraint,
+						   Relation pk_rel, TupleTableSlot *row);
+extern bool AioRiHasNoChild(const TriggerData *trigger, Oid constraint,
+							Relation fk_rel, TupleTableSlot *row);
+extern void AioRiCloseTables(void);
+extern void AioRiInitialize(void);
+
+/* ri_ahead.c */
+extern PGDLLIMPORT int aio_ri_nahead;
+extern PGDLLIMPORT uint64 aio_ri_missed;
+extern void AioRiEventDue(bool first);
+
+#endif							/* AIO_RI_H */
