@@ -61,7 +61,7 @@ $node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION aio_stat_reset() TO tena
 is($err, '', 'unless it has been granted; and a session is its own');
 
 # Who may set what: a parameter that is new needs a decision.
-my %user = map { ("aio.$_" => 1) } qw(await_foreign_inserts await_index_inserts batch_unique_keys bulk_flush_after explain
+my %user = map { ("aio.$_" => 1) } qw(await_foreign_inserts await_index_inserts batch_unique_keys bulk_flush_after direct_foreign_key_checks explain
   foreign_read_ahead index_batch_memory lookup_ahead max_tasks parallel_insert pipelined_commits
   debug_delay_completions debug_lookups debug_rows_before_batch debug_seed debug_suspend);
 my %server = map { ("aio.$_" => 1) } qw(effective_io_method preallocation_size wal_syncs wal_write_ahead write_behind write_buffers);
