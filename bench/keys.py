@@ -69,33 +69,36 @@ def run(bench):
 
 
 def on_disk(bench, rows):
-    data = bench.data(f"pristine-keys-{rows}")
+    return pristine(
+        bench, f"keys-{rows}", rows,
+        "BEGIN; CREATE TABLE parent (id uuid, v int); "
+        f"INSERT INTO parent SELECT gen_random_uuid(), i FROM generate_series(1, {rows}) i; "
+        "CREATE TABLE child (n int, parent uuid, filler uuid); "
+        "INSERT INTO child SELECT v, id, gen_random_uuid() FROM parent WHERE v % 2 = 0 ORDER BY id; COMMIT",
+        "ALTER TABLE parent ADD PRIMARY KEY (id); CREATE INDEX ON child (parent); "
+        "ALTER TABLE child ADD FOREIGN KEY (parent) REFERENCES parent; "
+        "CREATE TABLE loaded (n bigint, parent uuid REFERENCES parent); VACUUM (FREEZE, ANALYZE)")
+
+
+def in_memory(bench):
+    return pristine(
+        bench, f"keys-in-memory-{MEMORY_ROWS}", MEMORY_ROWS,
+        f"CREATE TABLE p1 (id int PRIMARY KEY, v int); INSERT INTO p1 SELECT i, i FROM generate_series(1, {MEMORY_ROWS}) i; "
+        f"CREATE TABLE p2 (a int, b int, v int, PRIMARY KEY (a, b)); "
+        f"INSERT INTO p2 SELECT i / 1000, i % 1000, i FROM generate_series(1, {MEMORY_ROWS}) i; "
+        "CREATE TABLE c0 (n int, p int); CREATE TABLE c1 (n int, p int REFERENCES p1); "
+        "CREATE TABLE c2 (n int, a int, b int, FOREIGN KEY (a, b) REFERENCES p2); VACUUM (FREEZE, ANALYZE)")
+
+
+def pristine(bench, name, rows, *scripts):
+    """The data directory of a stopped server in which these scripts have been executed."""
+    data = bench.data(f"pristine-{name}")
     if not data.exists():
         bench.step(f"building tables of {rows:,} rows (once; kept in {data})")
 
         def build(session):
-            session.query(f"BEGIN; CREATE TABLE parent (id uuid, v int); "
-                          f"INSERT INTO parent SELECT gen_random_uuid(), i FROM generate_series(1, {rows}) i; "
-                          f"CREATE TABLE child (n int, parent uuid, filler uuid); "
-                          f"INSERT INTO child SELECT v, id, gen_random_uuid() FROM parent WHERE v % 2 = 0 ORDER BY id; COMMIT")
-            session.query("ALTER TABLE parent ADD PRIMARY KEY (id); CREATE INDEX ON child (parent); "
-                          "ALTER TABLE child ADD FOREIGN KEY (parent) REFERENCES parent; "
-                          "CREATE TABLE loaded (n bigint, parent uuid REFERENCES parent); VACUUM (FREEZE, ANALYZE)")
-        tables.build_pristine(bench, data, build)
-    return data
-
-
-def in_memory(bench):
-    data = bench.data(f"pristine-keys-in-memory-{MEMORY_ROWS}")
-    if not data.exists():
-        bench.step(f"building tables of {MEMORY_ROWS:,} rows (once; kept in {data})")
-
-        def build(session):
-            session.query(f"CREATE TABLE p1 (id int PRIMARY KEY, v int); INSERT INTO p1 SELECT i, i FROM generate_series(1, {MEMORY_ROWS}) i; "
-                          f"CREATE TABLE p2 (a int, b int, v int, PRIMARY KEY (a, b)); "
-                          f"INSERT INTO p2 SELECT i / 1000, i % 1000, i FROM generate_series(1, {MEMORY_ROWS}) i; "
-                          "CREATE TABLE c0 (n int, p int); CREATE TABLE c1 (n int, p int REFERENCES p1); "
-                          "CREATE TABLE c2 (n int, a int, b int, FOREIGN KEY (a, b) REFERENCES p2); VACUUM (FREEZE, ANALYZE)")
+            for script in scripts:
+                session.query(script)
         tables.build_pristine(bench, data, build)
     return data
 

@@ -13,7 +13,8 @@
  *
  * While a queue of triggers is worked off, the index and the scan stay open,
  * but nothing is pinned between two rows.  They are closed when all events have
- * been fired, or when DDL asks who uses the table.
+ * been fired, when DDL asks who uses the table, or with their resource owner,
+ * which an error may release long before the queue is freed.
  *
  * INVARIANT-65: a key is not looked up again if this transaction has locked its
  * row and has changed nothing since, which the command counter tells.  Nobody
@@ -386,7 +387,7 @@ AioRiHasNoChild(const TriggerData *trigger, Oid constraint, Relation fk_rel,
 	RiCheck    *check = get_check(trigger, constraint, false, fk_rel);
 	ScanKeyData keys[INDEX_MAX_KEYS];
 
-	/* rows that the transaction cannot see yet count, too */
+	/* rows that its snapshot is too old for count, too */
 	if (check == NULL ||
 		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys) ||
 		find_row(check, keys, IsolationUsesXactSnapshot() ?

@@ -5,11 +5,13 @@
  *
  * The server searches by queries whose plans are not known here.  They are
  * expected to scan the index that has most of the key's columns in front, of
- * the table or of the partition to which the rows belong.  Where no index, or
- * more than one partition too many, could be meant, nothing is looked up.
+ * the table or of the partition to which the rows belong.  If there is no such
+ * index, or if the rows may be in any of many partitions, nothing is looked up.
+ * A check without a query (ri_check.c) scans the same index.
  *
- * A relation is open only while probes run, under a lock that nobody has to be
- * waited for, and that is given back at once: VACUUM and DDL do not notice.
+ * Relations are opened under locks for which nobody has to wait, and which are
+ * given back at once.  Those of a target are open while probes run; so VACUUM
+ * and DDL do not have to wait for us.
  *
  * Tests: src/test/aio/ri.
  *

@@ -5,8 +5,10 @@
  *	  off.
  *
  * A queue has an EState, and what is kept for it is in that one's memory: so it
- * goes with it, after an error, too.  Nothing is kept until somebody asks.  A
- * trigger may execute a statement with a queue of its own, and so on.
+ * goes with it, after an error, too.  That may be later than the resource owner
+ * goes in which something was opened, as of a portal that is older than the
+ * subtransaction that fails.  Nothing is kept until somebody asks.  A trigger
+ * may execute a statement with a queue of its own, and so on.
  *
  * Tests: src/test/aio/ri.
  *

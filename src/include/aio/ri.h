@@ -21,7 +21,6 @@ extern PGDLLIMPORT bool aio_direct_foreign_key_checks;
 /* A foreign key, as the server's own triggers know it. */
 typedef struct AioRiConstraint
 {
-	Oid			id;				/* in pg_constraint */
 	Oid			pk_relid;		/* referenced table */
 	Oid			fk_relid;		/* referencing table */
 	bool		has_period;

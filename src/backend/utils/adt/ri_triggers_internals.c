@@ -16,7 +16,6 @@ AioRiGetConstraint(Oid id, AioRiConstraint *constraint)
 {
 	const RI_ConstraintInfo *riinfo = ri_LoadConstraintInfo(id);
 
-	constraint->id = id;
 	constraint->pk_relid = riinfo->pk_relid;
 	constraint->fk_relid = riinfo->fk_relid;
 	constraint->has_period = riinfo->hasperiod;
