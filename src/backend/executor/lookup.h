@@ -78,9 +78,9 @@ typedef struct AioLookupTarget
 	uint32	   *seen;
 } AioLookupTarget;
 
-extern bool AioRunProbes(List *targets, AioScopeBody body, void *arg);
-extern void AioProbe(AioScope *scope, AioLookupTarget *target, ScanKey keys,
-					 int ahead, bool *begun);
+extern List *AioAddProbe(List *probes, AioLookupTarget *target, ScanKey keys,
+						 int ahead, bool *begun);
+extern bool AioRunProbes(List *probes);
 
 /* ------------------------------------------------------------------------
  * Loops and scans of a statement
@@ -194,7 +194,8 @@ typedef struct AioLookupLoop
 	uint32		nfilled;		/* rows in slots[], counted from the first */
 	uint32		ntaken;
 	uint32		nprobed;		/* rows ahead whose probes have made all steps */
-	bool	   *begun;			/* of each slot, for each target: AioProbe() */
+	bool	   *begun;			/* of each slot, for each target:
+								 * AioAddProbe() */
 	bool		at_end;			/* there is no further outer row */
 	ErrorData  *error;			/* that is raised when all have been taken */
 } AioLookupLoop;
@@ -213,7 +214,7 @@ typedef struct AioLookupScan
 	bool		searches;		/* has some, and may be probed for them */
 	int			search;			/* that was probed last */
 	int			search_probed;	/* the last one whose probe has made all steps */
-	bool	   *begun;			/* of some searches: AioProbe() */
+	bool	   *begun;			/* of some searches: AioAddProbe() */
 	int			nsearches;		/* ahead, when that was done */
 	MemoryContext context;		/* keys */
 } AioLookupScan;

@@ -72,7 +72,7 @@ slot_of(AioLookupLoop *loop, uint32 row)
 	return &loop->slots[row % loop->nslots];
 }
 
-/* Of a row that is ahead and a target, AioProbe()'s 'begun'. */
+/* Of a row that is ahead and a target, AioAddProbe()'s 'begun'. */
 static inline bool *
 begun_of(AioLookupLoop *loop, uint32 row, int target)
 {
@@ -461,17 +461,8 @@ set_params(AioLookupLoop *loop, TupleTableSlot *row)
 	}
 }
 
-/* Which rows to probe. */
-typedef struct Rows
-{
-	AioLookupLoop *loop;
-	uint32		first;			/* that has not been probed before */
-	uint32		near;			/* so many are in the nearer half of the
-								 * window */
-} Rows;
-
-static void
-probe_new_row(AioScope *scope, AioLookupLoop *loop, uint32 row, bool near)
+static List *
+add_new_row(List *probes, AioLookupLoop *loop, uint32 row, bool near)
 {
 	const AppendState *pruned = NULL;
 	Bitmapset  *left = NULL;
@@ -487,13 +478,14 @@ probe_new_row(AioScope *scope, AioLookupLoop *loop, uint32 row, bool near)
 			continue;
 		keys = make_keys(loop, target);
 		if (keys != NULL)
-			AioProbe(scope, target, keys, row - loop->ntaken,
-					 near ? NULL : begun);
+			probes = AioAddProbe(probes, target, keys, row - loop->ntaken,
+								 near ? NULL : begun);
 	}
+	return probes;
 }
 
-static void
-probe_again(AioScope *scope, AioLookupLoop *loop, uint32 row)
+static List *
+add_row_again(List *probes, AioLookupLoop *loop, uint32 row)
 {
 	bool		params_set = false;
 
@@ -506,48 +498,50 @@ probe_again(AioScope *scope, AioLookupLoop *loop, uint32 row)
 		if (!params_set)
 			set_params(loop, *slot_of(loop, row));
 		params_set = true;
-		AioProbe(scope, target, make_keys(loop, target), row - loop->ntaken,
-				 begun);
+		probes = AioAddProbe(probes, target, make_keys(loop, target),
+							 row - loop->ntaken, begun);
 	}
+	return probes;
 }
 
 /*
- * AioScopeBody.  The parameters that the loop sets before what it does for each
- * row are set to the values of rows to come.
+ * What to probe for the rows ahead, of which those from 'first' on are new, and
+ * so many are in the nearer half of the window.  The parameters that the loop
+ * sets before what it does for each row are left as they are for one of these.
  */
-static void
-probe_rows(AioScope *scope, void *arg)
+static List *
+add_rows(AioLookupLoop *loop, uint32 first, uint32 near)
 {
-	Rows	   *rows = arg;
-	AioLookupLoop *loop = rows->loop;
-	uint32		known = rows->first - loop->ntaken;
+	uint32		known = first - loop->ntaken;
+	List	   *probes = NIL;
 
 	for (uint32 ahead = loop->nprobed; ahead < rows_ahead(loop); ahead++)
 	{
-		bool		near = ahead < rows->near;
+		bool		is_near = ahead < near;
 
 		if (ahead >= known)
-			probe_new_row(scope, loop, loop->ntaken + ahead, near);
-		else if (near)
-			probe_again(scope, loop, loop->ntaken + ahead);
+			probes = add_new_row(probes, loop, loop->ntaken + ahead, is_near);
+		else if (is_near)
+			probes = add_row_again(probes, loop, loop->ntaken + ahead);
 	}
-	loop->nprobed = Max(loop->nprobed, Min(rows->near, rows_ahead(loop)));
+	loop->nprobed = Max(loop->nprobed, Min(near, rows_ahead(loop)));
+	return probes;
 }
 
 /* Probe the keys of rows ahead, of which those from 'first' on are new. */
 static void
 probe(AioLookupLoop *loop, uint32 first)
 {
-	Rows		rows = {.loop = loop,.first = first,
-	.near = loop->window.distance / 2 + 1};
+	uint32		near = loop->window.distance / 2 + 1;
 	ParamExecData *values = loop->outer->state->es_param_exec_vals;
 	ParamExecData *saved;
+	List	   *probes;
 	MemoryContext old;
 	bool		has_read;
 	int			i = 0;
 
 	if (first == loop->nfilled &&
-		loop->nprobed >= Min(rows.near, rows_ahead(loop)))
+		loop->nprobed >= Min(near, rows_ahead(loop)))
 		return;
 	if (!AioScopeAllowed())
 	{
@@ -560,10 +554,11 @@ probe(AioLookupLoop *loop, uint32 first)
 	saved = palloc_array(ParamExecData, list_length(loop->params));
 	foreach_ptr(AioLoopParam, param, loop->params)
 		saved[i++] = values[param->paramno];
-	has_read = AioRunProbes(loop->targets, probe_rows, &rows);
+	probes = add_rows(loop, first, near);
 	i = 0;
 	foreach_ptr(AioLoopParam, param, loop->params)
 		values[param->paramno] = saved[i++];
+	has_read = AioRunProbes(probes);
 	MemoryContextSwitchTo(old);
 
 	AioWindowLooked(&loop->window, loop->nfilled - first, has_read);

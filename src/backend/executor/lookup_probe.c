@@ -46,6 +46,7 @@
  */
 #define STEPS_IN_VAIN_MAX	16
 
+/* The argument of a task; but for the scan and the leaf, also what is wanted. */
 typedef struct Probe
 {
 	AioLookupTarget *target;
@@ -179,23 +180,52 @@ run_probe(void *arg)
 }
 
 /*
- * Probe a key in a task of this scope, while so many lookups are ahead of need.
- * The keys stay the caller's, and have to be there until the scope ends.
+ * Add a probe of a key, while so many lookups are ahead of need, to a list of
+ * them in the current memory context.  The keys stay the caller's, and have to
+ * be there until the probes have been run.
  *
  * If begun is given, its value says whether this is the second step, or the
  * first one and perhaps the only one.  It is set to whether there is another
  * step to make; so the caller keeps it, false at first, as long as the key may
  * be looked up.
  */
-void
-AioProbe(AioScope *scope, AioLookupTarget *target, ScanKey keys, int ahead,
-		 bool *begun)
+List *
+AioAddProbe(List *probes, AioLookupTarget *target, ScanKey keys, int ahead,
+			bool *begun)
 {
-	AioTaskOptions options = {.subject = target->index,.hook = end_first_step};
-	Probe		probe = {.target = target,.keys = keys,.ahead = ahead,
-	.begun = begun,.leaf = InvalidBlockNumber};
+	Probe	   *probe = palloc(sizeof(Probe));
 
-	AioSpawn(scope, &options, run_probe, &probe, sizeof(probe));
+	probe->target = target;
+	probe->keys = keys;
+	probe->ahead = ahead;
+	probe->begun = begun;
+	probe->scan = NULL;
+	probe->leaf = InvalidBlockNumber;
+	return lappend(probes, probe);
+}
+
+/* AioScopeBody */
+static void
+start_probes(AioScope *scope, void *arg)
+{
+	foreach_ptr(Probe, probe, (List *) arg)
+	{
+		AioTaskOptions options = {.subject = probe->target->index,
+		.hook = end_first_step};
+
+		AioSpawn(scope, &options, run_probe, probe, sizeof(Probe));
+	}
+}
+
+/* What is probed, each target once. */
+static List *
+targets_of(List *probes)
+{
+	List	   *targets = NIL;
+
+	foreach_ptr(Probe, probe, probes)
+		targets = list_append_unique_ptr(targets, probe->target);
+	return targets;
 }
 
 /* What the server counts of a scan, which a probe is not. */
@@ -230,17 +260,21 @@ exchange_counts(List *targets, ScanCounts *counts, bool restore)
 }
 
 /*
- * Run a scope whose body probes some of these targets, and submit the reads of
- * heap pages that the probes have begun.  Returns whether any read has begun.
- * Allocates in the current memory context.
+ * Run these probes, each as a task, and submit the reads of heap pages that they
+ * have begun.  Returns whether any read has begun.  Allocates in the current
+ * memory context.
  */
 bool
-AioRunProbes(List *targets, AioScopeBody body, void *arg)
+AioRunProbes(List *probes)
 {
 	uint64		started = aio_usage[AIO_KIND_READ].started;
-	ScanCounts *counts = palloc_array(ScanCounts, list_length(targets));
+	List	   *targets = targets_of(probes);
+	ScanCounts *counts;
 	bool		in_read_hook = aio_in_read_hook;
 
+	if (probes == NIL)
+		return false;
+	counts = palloc_array(ScanCounts, list_length(targets));
 	exchange_counts(targets, counts, false);
 	foreach_ptr(AioLookupTarget, target, targets)
 		target->idle_scan = NULL;
@@ -249,7 +283,7 @@ AioRunProbes(List *targets, AioScopeBody body, void *arg)
 	aio_in_read_hook = true;
 	PG_TRY();
 	{
-		AioScopeRun(body, arg, NULL);
+		AioScopeRun(start_probes, probes, NULL);
 	}
 	PG_FINALLY();
 	{

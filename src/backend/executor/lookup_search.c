@@ -38,7 +38,7 @@ typedef struct Searches
 	int			near;			/* last in the nearer half of the window */
 } Searches;
 
-/* Of the search for this element of the array, AioProbe()'s 'begun'. */
+/* Of the search for this element of the array, AioAddProbe()'s 'begun'. */
 static bool *
 begun_of(AioLookupScan *lookup, int element)
 {
@@ -50,12 +50,12 @@ begun_of(AioLookupScan *lookup, int element)
 	return &lookup->begun[(uint32) element % n];
 }
 
-/* AioScopeBody */
-static void
-probe_searches(AioScope *scope, void *arg)
+/* What to probe, as a list. */
+static List *
+add_searches(const Searches *searches)
 {
-	Searches   *searches = arg;
 	AioLookupScan *lookup = searches->lookup;
+	List	   *probes = NIL;
 
 	for (int ahead = searches->first; ahead <= lookup->window.distance; ahead++)
 	{
@@ -75,14 +75,15 @@ probe_searches(AioScope *scope, void *arg)
 		{
 			*begun = false;
 			lookup->search = element;
-			AioProbe(scope, &lookup->target, keys, ahead,
-					 ahead <= searches->near ? NULL : begun);
+			probes = AioAddProbe(probes, &lookup->target, keys, ahead,
+								 ahead <= searches->near ? NULL : begun);
 		}
 		else if (*begun)
-			AioProbe(scope, &lookup->target, keys, ahead, begun);
+			probes = AioAddProbe(probes, &lookup->target, keys, ahead, begun);
 		if (ahead <= searches->near)
 			lookup->search_probed = element;
 	}
+	return probes;
 }
 
 /*
@@ -98,7 +99,6 @@ AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
 	int			distance = lookup->window.distance;
 	Searches	searches = {.lookup = lookup,.scan = scan,.direction = direction,
 	.first = 1,.near = (distance + 1) / 2};
-	List	   *targets;
 	MemoryContext old;
 	ScanKey		keys;
 	int			nprobed = 0;
@@ -123,8 +123,7 @@ AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
 			lookup->window.needed += Max(lookup->nsearches - searches.known, 0);
 			if (searches.known > 0 && lookup->search_probed >= next)
 				searches.first = lookup->search_probed - next + 2;
-			targets = list_make1(&lookup->target);
-			*has_read |= AioRunProbes(targets, probe_searches, &searches);
+			*has_read |= AioRunProbes(add_searches(&searches));
 			lookup->nsearches = Max(lookup->search - next + 1, 0);
 			nprobed = Max(lookup->nsearches - searches.known, 0);
 		}

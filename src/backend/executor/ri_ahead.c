@@ -74,17 +74,8 @@ typedef struct RiEvent
 	AioTriggerCursor cursor;
 	uint64		number;
 	bool		row_wanted;		/* its row was not in memory */
-	bool		begun[STEPS_MAX];	/* AioProbe() */
+	bool		begun[STEPS_MAX];	/* AioAddProbe() */
 } RiEvent;
-
-/* A key that is going to be probed. */
-typedef struct RiKey
-{
-	AioRiTarget *target;
-	ScanKey		keys;
-	int			ahead;
-	bool	   *begun;
-} RiKey;
 
 struct AioRiAhead
 {
@@ -109,8 +100,7 @@ struct AioRiAhead
 	uint32		ndone;			/* and the first that has a step to make */
 
 	/* while events are looked up */
-	List	   *keys;			/* of RiKey */
-	List	   *targets;		/* of AioLookupTarget */
+	List	   *probes;			/* AioAddProbe() */
 	List	   *opened;			/* of AioRiTarget */
 };
 
@@ -279,7 +269,6 @@ open_target(AioRiAhead *ahead, AioRiTarget *target)
 		return false;
 	}
 	ahead->opened = lappend(ahead->opened, target);
-	ahead->targets = lappend(ahead->targets, &target->lookup);
 	return true;
 }
 
@@ -316,19 +305,17 @@ add_keys(AioRiAhead *ahead, RiSource *source, TupleTableSlot *row, RiEvent *even
 	foreach_ptr(AioRiTarget, target, AioRiFindTargets(search, row))
 	{
 		bool	   *begun = i < STEPS_MAX ? &event->begun[i] : NULL;
-		RiKey	   *key;
+		ScanKey		keys;
 
 		i++;
 		if (again && (begun == NULL || !*begun))
 			continue;
-		key = palloc(sizeof(RiKey));
-		key->target = target;
-		key->keys = palloc_array(ScanKeyData, target->lookup.nkeys);
-		key->ahead = (int) (event->number - ahead->due);
-		key->begun = near && !again ? NULL : begun;
-		if (AioRiSetKeys(search, target, row, true, key->keys) &&
+		keys = palloc_array(ScanKeyData, target->lookup.nkeys);
+		if (AioRiSetKeys(search, target, row, true, keys) &&
 			open_target(ahead, target))
-			ahead->keys = lappend(ahead->keys, key);
+			ahead->probes = AioAddProbe(ahead->probes, &target->lookup, keys,
+										(int) (event->number - ahead->due),
+										near && !again ? NULL : begun);
 	}
 	return i > 0;
 }
@@ -377,16 +364,6 @@ add_again(AioRiAhead *ahead, RiEvent *event, bool *has_read)
 	ExecClearTuple(row);
 }
 
-/* AioScopeBody */
-static void
-probe_keys(AioScope *scope, void *arg)
-{
-	AioRiAhead *ahead = arg;
-
-	foreach_ptr(RiKey, key, ahead->keys)
-		AioProbe(scope, &key->target->lookup, key->keys, key->ahead, key->begun);
-}
-
 /* Find out what to probe.  Returns how many events have not been before. */
 static int
 add_events(AioRiAhead *ahead, bool *has_read)
@@ -428,13 +405,11 @@ look_ahead(AioRiAhead *ahead)
 		return;
 	MemoryContextReset(ahead->probe_context);
 	old = MemoryContextSwitchTo(ahead->probe_context);
-	ahead->keys = NIL;
-	ahead->targets = NIL;
+	ahead->probes = NIL;
 	ahead->opened = NIL;
 	nnew = add_events(ahead, &has_read);
-	if (ahead->keys != NIL)
-		has_read |= AioRunProbes(ahead->targets, probe_keys, ahead);
-	else if (has_read)
+	has_read |= AioRunProbes(ahead->probes);
+	if (ahead->probes == NIL && has_read)
 		AioSubmitBatch();
 	foreach_ptr(AioRiTarget, target, ahead->opened)
 		AioRiCloseTarget(target);

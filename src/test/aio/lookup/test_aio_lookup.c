@@ -59,41 +59,27 @@ window_distances(PG_FUNCTION_ARGS)
 
 PG_FUNCTION_INFO_V1(probe_steps);
 
-typedef struct Lookup
-{
-	AioLookupTarget target;
-	ScanKeyData key;
-	bool		begun;
-} Lookup;
-
-/* AioScopeBody */
-static void
-make_step(AioScope *scope, void *arg)
-{
-	Lookup	   *lookup = arg;
-
-	AioProbe(scope, &lookup->target, &lookup->key, 1, &lookup->begun);
-}
-
 /* Probe an index of integers; the steps that this takes. */
 Datum
 probe_steps(PG_FUNCTION_ARGS)
 {
 	Oid			index = PG_GETARG_OID(0);
-	Lookup		lookup = {.target.nkeys = 1,.target.direction = ForwardScanDirection};
+	AioLookupTarget target = {.nkeys = 1,.direction = ForwardScanDirection};
+	ScanKeyData key;
+	bool		begun = false;
 	Relation	heap = table_open(IndexGetRelation(index, false), AccessShareLock);
 	int			steps = 0;
 
-	lookup.target.heap = heap;
-	lookup.target.index = index_open(index, AccessShareLock);
-	lookup.target.ops = AioFindIndexAm(lookup.target.index->rd_indam->aminsert);
-	ScanKeyInit(&lookup.key, 1, PG_GETARG_INT16(2), F_INT4EQ, PG_GETARG_DATUM(1));
+	target.heap = heap;
+	target.index = index_open(index, AccessShareLock);
+	target.ops = AioFindIndexAm(target.index->rd_indam->aminsert);
+	ScanKeyInit(&key, 1, PG_GETARG_INT16(2), F_INT4EQ, PG_GETARG_DATUM(1));
 	do
 	{
-		AioRunProbes(list_make1(&lookup.target), make_step, &lookup);
+		AioRunProbes(AioAddProbe(NIL, &target, &key, 1, &begun));
 		steps++;
-	} while (lookup.begun);
-	index_close(lookup.target.index, AccessShareLock);
+	} while (begun);
+	index_close(target.index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	PG_RETURN_INT32(steps);
 }
