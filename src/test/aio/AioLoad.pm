@@ -27,7 +27,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(can_shuffle create_loaded_node io_methods pgbench_command
+our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node io_methods pgbench_command
   check_table check_log direct_io_works rows_file start_after_kill wait_until
   warm_for_injection_points);
 
@@ -102,6 +102,30 @@ sub direct_io_works
 	close($file) if $works;
 	unlink($name);
 	return $works;
+}
+
+# Create and start a server with few buffers, whose pages are read with direct
+# I/O and written by nobody in the background.
+sub create_cold_node
+{
+	my ($name, $io_method) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	$node->append_conf(
+		'postgresql.conf', qq(
+io_method = $io_method
+debug_io_direct = '@{[ direct_io_works() ? 'data' : '' ]}'
+shared_buffers = 4MB
+max_connections = 10
+io_max_concurrency = 64
+autovacuum = off
+bgwriter_lru_maxpages = 0
+checkpoint_timeout = 1h
+));
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION aio; CREATE EXTENSION pg_buffercache');
+	return $node;
 }
 
 # Create and start a server, with the table and some rows.  'conf' adds to its

@@ -95,22 +95,8 @@ my $reference = 'SET aio.direct_foreign_key_checks = off; SET aio.lookup_ahead =
 foreach my $method (grep { !$methods{$_} } sort keys %methods)
 {
 	next if $method eq 'sync';
-	my $node = PostgreSQL::Test::Cluster->new("ri_$method");
-	$node->init;
-	$node->append_conf('postgresql.conf', qq{
-		io_method = $method
-		debug_io_direct = '@{[ direct_io_works() ? 'data' : '' ]}'
-		shared_buffers = 4MB
-		max_connections = 10
-		io_max_concurrency = 64
-		autovacuum = off
-		bgwriter_lru_maxpages = 0
-		checkpoint_timeout = 1h
-	});
-	$node->start;
+	my $node = create_cold_node("ri_$method", $method);
 	$node->safe_psql('postgres', q{
-		CREATE EXTENSION aio;
-		CREATE EXTENSION pg_buffercache;
 		CREATE ROLE ri_owner;
 		GRANT USAGE ON SCHEMA public TO ri_owner;
 
