@@ -186,14 +186,14 @@ AioCollectValues(AioIndexBatch *batch, const AioIndexRow *row,
 
 /*
  * Collect the entry of a row in one of the table's indexes.  'line' is COPY's,
- * 'update' says that it is another version of a row, and 'unchanged' is what
- * aminsert() would be told.  Returns false if the entry is to be inserted at
- * once.  Values are copied.
+ * 'unique_at_once' says that the index must have keys that are unique before
+ * the next row, and 'unchanged' is what aminsert() would be told.  Returns
+ * false if the entry is to be inserted at once.  Values are copied.
  */
 bool
 AioBacklogAdd(AioTableBacklog *table, int index,
 			  const Datum *values, const bool *isnull, ItemPointer tid,
-			  uint64 line, bool update, bool unchanged)
+			  uint64 line, bool unique_at_once, bool unchanged)
 {
 	AioIndexBacklog *backlog = &table->indexes[index];
 	AioIndexRow row;
@@ -209,8 +209,11 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 	row.tid = *tid;
 	row.line = line;
 
-	/* an update's keys must be unique whenever a row has been updated */
-	if (!(update && backlog->batch.unique) &&
+	/*
+	 * An update's keys must be unique whenever a row has been updated, and ON
+	 * CONFLICT looks for those of the rows before.
+	 */
+	if (!(unique_at_once && backlog->batch.unique) &&
 		backlog->ops->collect(&backlog->batch, &row, values, isnull))
 		return true;
 	/* from the next row on, have tasks ready for others like this */

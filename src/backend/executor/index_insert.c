@@ -243,6 +243,20 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool collects,
 }
 
 /*
+ * May a statement collect entries of rows that it inserts, or updates, one by
+ * one?  Its keys that are unique are looked for meanwhile if it does both, or
+ * inserts what may conflict; so these are not collected (AioBacklogAdd()).  A
+ * row that an UPDATE moves to another partition has its entries at once.
+ */
+static bool
+may_collect_row(const EState *estate, bool update)
+{
+	return estate->es_processed >= (uint64) aio_debug_rows_before_batch &&
+		estate->es_plannedstmt != NULL &&
+		(update || estate->es_plannedstmt->commandType != CMD_UPDATE);
+}
+
+/*
  * Insert the index entries of one row.  Arguments, result and errors are
  * those of ExecInsertIndexTuples().
  */
@@ -251,17 +265,11 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 					 bool update, bool noDupErr, bool *specConflict,
 					 List *arbiterIndexes, bool onlySummarizing)
 {
-	/*
-	 * Row by row, only plain inserts and updates in great number collect
-	 * entries.  A statement that does both may look for what it has inserted.
-	 */
-	bool		may_collect = !noDupErr &&
-		estate->es_processed >= (uint64) aio_debug_rows_before_batch &&
-		estate->es_plannedstmt != NULL &&
-		(estate->es_plannedstmt->commandType == CMD_UPDATE) == update;
+	bool		may_collect = may_collect_row(estate, update);
 	AioTablePolicy *policy = NULL;
 	AioTableBacklog *table = NULL;
 	bool		collects = false;
+	List	   *recheck;
 
 	if (may_collect || rri->ri_NumIndices >= 2)
 		policy = find_policy(rri);
@@ -271,8 +279,14 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 		collects = table != NULL && AioBacklogTakes(table, estate->es_output_cid, 1);
 		policy = AioGetTablePolicy(rri);
 	}
-	return insert_row(policy, table, collects, rri, slot, estate, update,
-					  noDupErr, specConflict, arbiterIndexes, onlySummarizing);
+	recheck = insert_row(policy, table, collects, rri, slot, estate, update,
+						 noDupErr, specConflict, arbiterIndexes,
+						 onlySummarizing);
+
+	/* the row dies now, and its entries must not be inserted later */
+	if (collects && specConflict != NULL && *specConflict)
+		AioDrainStatement(estate);
+	return recheck;
 }
 
 /*
@@ -458,7 +472,7 @@ AioIndexInsertInBatch(AioInsertBatch *batch, int position,
 	if (batch->backlog != NULL &&
 		AioBacklogAdd(batch->backlog, position, values, isnull, tid,
 					  batch->linenos ? batch->linenos[batch->row] : 0,
-					  batch->update, indexUnchanged))
+					  batch->update || batch->noDupErr, indexUnchanged))
 		return true;
 	if (batch->scope == NULL)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,

@@ -147,7 +147,7 @@ extern void AioFlushKeptRows(AioStatementBacklog *statement);
 /* backlog_collect.c */
 extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  const Datum *values, const bool *isnull,
-						  ItemPointer tid, uint64 line, bool update,
+						  ItemPointer tid, uint64 line, bool unique_at_once,
 						  bool unchanged);
 extern Size AioMemoryNeeded(const AioStatementBacklog *statement);
 extern void AioFreeEntries(AioIndexBacklog *backlog);
