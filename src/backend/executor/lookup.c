@@ -48,25 +48,22 @@ Oid			aio_rel_missed = InvalidOid;
 static void
 loop_waits(AioLookupLoop *loop, Relation rel)
 {
-	foreach_ptr(AioLookupTarget, target, loop->targets)
-	{
-		int			limit;
+	Relation	heap = AioLoopReads(loop, rel);
+	int			limit;
 
-		if (target->index != rel && target->heap != rel)
-			continue;
-		if (loop->open)
-		{
-			/* looked up too late, or forgotten again */
-			aio_usage[AIO_KIND_LOOKUP].waited++;
-			return;
-		}
-		if (++loop->waits < loop->waits_wanted)
-			return;
-		limit = AioLookupLimit(target->heap);
-		if (limit > 0)
-			AioOpenLoop(loop, limit);
+	if (heap == NULL)
+		return;
+	if (loop->open)
+	{
+		/* looked up too late, or forgotten again */
+		aio_usage[AIO_KIND_LOOKUP].waited++;
 		return;
 	}
+	if (++loop->waits < loop->waits_wanted)
+		return;
+	limit = AioLookupLimit(heap);
+	if (limit > 0)
+		AioOpenLoop(loop, limit);
 }
 
 static bool
@@ -156,8 +153,8 @@ look_at_once(QueryDesc *query, ScanDirection direction, uint64 count)
 		}
 		foreach_ptr(AioLookupLoop, loop, lookups->loops)
 		{
-			AioLookupTarget *target = linitial(loop->targets);
-			int			limit = AioLookupLimit(target->heap);
+			Relation	heap = AioLoopReads(loop, NULL);
+			int			limit = heap != NULL ? AioLookupLimit(heap) : 0;
 
 			if (limit > 0)
 				AioOpenLoop(loop, limit);

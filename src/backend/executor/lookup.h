@@ -63,6 +63,9 @@ typedef struct AioLookupTarget
 	bool		index_only;
 	bool		leaf_only;		/* somebody else reads the table's pages */
 	bool		first_only;		/* one match is enough */
+	ExprState  *predicate;		/* of the index, if it is tested before */
+	bool		may_fail;		/* evaluating that, or keys, may raise, */
+	bool		has_failed;		/* and it has */
 
 	/* of probes */
 	IndexScanDesc idle_scan;	/* that the next one may use, while some run */
@@ -78,6 +81,9 @@ typedef struct AioLookupTarget
 	uint32	   *seen;
 } AioLookupTarget;
 
+extern int	AioLookupLimit(Relation heap);
+extern const AioIndexAmOps *AioLookupAm(Relation index, Relation heap);
+extern bool AioMayProbe(const AioLookupTarget *target);
 extern List *AioAddProbe(List *probes, AioLookupTarget *target, ScanKey keys,
 						 int ahead, bool *begun);
 extern bool AioRunProbes(List *probes);
@@ -161,19 +167,26 @@ typedef struct AioLookupProjection
 	ProjectionInfo *output;		/* makes what the node returns of such a row */
 } AioLookupProjection;
 
+/* INSERT ... ON CONFLICT (lookup_insert.c) */
+typedef struct AioLookupInsert AioLookupInsert;
+
 /*
- * A loop that looks up indexes for each outer row: a nested loop, or a node in
- * whose target list or conditions there are correlated subqueries.
+ * A loop that looks up indexes for each outer row: a nested loop, a node in
+ * whose target list or conditions there are correlated subqueries, or one that
+ * inserts rows that may conflict with others.
  */
 typedef struct AioLookupLoop
 {
 	PlanState  *node;
-	PlanState  *outer;			/* gives the rows: outer node of a join, or
-								 * node */
+	PlanState  *outer;			/* gives the rows: outer node of a join or of
+								 * an insert, or node */
 	AioLookupLayer layer;		/* in front of it */
 	List	   *params;			/* of AioLoopParam */
-	List	   *targets;		/* of AioLookupTarget */
-	AioLookupProjection *projection;	/* if it is not a join */
+	List	   *targets;		/* of AioLookupTarget; NIL: ask 'insert' */
+	int			nsteps;			/* targets of a row that two steps are made
+								 * for */
+	AioLookupProjection *projection;	/* if its rows are evaluated later */
+	AioLookupInsert *insert;
 	LimitState *limit;			/* whose rows are those of the loop, or NULL */
 	bool		may_stop;
 	int			waits;			/* for pages of the targets, while closed */
@@ -194,7 +207,7 @@ typedef struct AioLookupLoop
 	uint32		nfilled;		/* rows in slots[], counted from the first */
 	uint32		ntaken;
 	uint32		nprobed;		/* rows ahead whose probes have made all steps */
-	bool	   *begun;			/* of each slot, for each target:
+	bool	   *begun;			/* of each slot, for nsteps targets:
 								 * AioAddProbe() */
 	bool		at_end;			/* there is no further outer row */
 	ErrorData  *error;			/* that is raised when all have been taken */
@@ -234,9 +247,6 @@ typedef struct AioLookups
 } AioLookups;
 
 /* lookup_plan.c */
-extern int	AioLookupLimit(Relation heap);
-extern const AioIndexAmOps *AioLookupAm(Relation index, Relation heap);
-extern bool AioMayProbe(const AioLookupTarget *target);
 extern void AioFindLookups(AioLookups *lookups, PlanState *plan);
 
 /* lookup_statement.c */
@@ -256,7 +266,22 @@ extern TupleTableSlot *AioProject(PlanState *node,
 								  AioLookupProjection *projection,
 								  TupleTableSlot *row);
 
+extern AioLookupProjection *AioFindProjection(PlanState *node);
+extern ProjectionInfo *AioProjectAhead(AioLookupProjection *projection,
+									   List *targetlist);
+
+/* lookup_insert.c */
+extern AioLookupInsert *AioFindInsertLookups(ModifyTableState *mtstate,
+											 bool *later);
+extern void AioCompileInsert(AioLookupInsert *insert, PlanState *node,
+							 AioLookupProjection *projection);
+extern TupleTableSlot *AioInsertColumns(const AioLookupInsert *insert,
+										TupleTableSlot *row);
+extern List *AioInsertTargets(AioLookupInsert *insert, TupleTableSlot *columns);
+extern Relation AioInsertReads(const AioLookupInsert *insert, Relation rel);
+
 /* lookup_loop.c */
+extern Relation AioLoopReads(const AioLookupLoop *loop, Relation rel);
 extern void AioOpenLoop(AioLookupLoop *loop, int distance_max);
 
 /* lookup_search.c */

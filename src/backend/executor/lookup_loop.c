@@ -14,7 +14,8 @@
  * A nested loop takes rows of its outer node, which it puts into parameters of
  * its inner node.  A node with correlated subqueries in its target list or its
  * conditions takes rows of its own, and evaluates these later
- * (lookup_projection.c).
+ * (lookup_projection.c).  Of INSERT ... ON CONFLICT, those are taken that will
+ * be inserted (lookup_insert.c).
  *
  * INVARIANT-62: outer rows are taken ahead only if producing them has no side
  * effects besides an error.  If a row may never be needed, producing it cannot
@@ -60,6 +61,9 @@ static TupleTableSlot *next_row(void *arg);
 /* after so many waits, a loop that has gained nothing is tried again */
 #define WAITS_WANTED_MAX	1024
 
+/* targets of an inserted row that two steps are made for */
+#define INSERT_STEPS	8
+
 static inline uint32
 rows_ahead(const AioLookupLoop *loop)
 {
@@ -72,11 +76,11 @@ slot_of(AioLookupLoop *loop, uint32 row)
 	return &loop->slots[row % loop->nslots];
 }
 
-/* Of a row that is ahead and a target, AioAddProbe()'s 'begun'. */
+/* Of a row that is ahead and one of its targets, AioAddProbe()'s 'begun'. */
 static inline bool *
 begun_of(AioLookupLoop *loop, uint32 row, int target)
 {
-	return &loop->begun[(row % loop->nslots) * list_length(loop->targets) + target];
+	return &loop->begun[(row % loop->nslots) * loop->nsteps + target];
 }
 
 /*
@@ -166,6 +170,23 @@ rows_have_side_effects(AioLookupLoop *loop)
 									  loop->may_stop);
 }
 
+/*
+ * The table that the loop looks up, if this is it or its index; any one of
+ * those that it looks up if rel is NULL.  NULL if there is none.
+ */
+Relation
+AioLoopReads(const AioLookupLoop *loop, Relation rel)
+{
+	if (loop->insert != NULL)
+		return AioInsertReads(loop->insert, rel);
+	foreach_ptr(AioLookupTarget, target, loop->targets)
+	{
+		if (rel == NULL || target->index == rel || target->heap == rel)
+			return target->heap;
+	}
+	return NULL;
+}
+
 /* Begin to take outer rows ahead, if that can be done. */
 void
 AioOpenLoop(AioLookupLoop *loop, int distance_max)
@@ -193,8 +214,10 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 		loop->nslots = pg_nextpower2_32(distance_max + 2);
 		loop->slots = MemoryContextAllocZero(loop->context,
 											 loop->nslots * sizeof(TupleTableSlot *));
+		loop->nsteps = loop->insert != NULL ? INSERT_STEPS :
+			list_length(loop->targets);
 		loop->begun = MemoryContextAllocZero(loop->context, loop->nslots *
-											 list_length(loop->targets) * sizeof(bool));
+											 loop->nsteps * sizeof(bool));
 	}
 	AioLookupAttach(loop->outer, loop->layer, next_row, loop);
 	loop->open = true;
@@ -216,6 +239,8 @@ prepare(AioLookupLoop *loop)
 	old = MemoryContextSwitchTo(loop->outer->state->es_query_cxt);
 	if (loop->projection != NULL)
 		AioCompileProjection(loop->node, loop->projection);
+	if (loop->projection != NULL && loop->insert != NULL)
+		AioCompileInsert(loop->insert, loop->node, loop->projection);
 
 	/* a copy is not counted by a resource owner */
 	loop->desc = CreateTupleDescCopy(loop->projection != NULL ?
@@ -233,7 +258,7 @@ forget_rows(Datum arg)
 
 	loop->watches_rescan = false;
 	aio_usage[AIO_KIND_LOOKUP].cancelled +=
-		rows_ahead(loop) * list_length(loop->targets);
+		rows_ahead(loop) * Max(list_length(loop->targets), 1);
 	loop->ntaken = loop->nfilled;
 	loop->nprobed = 0;
 	loop->at_end = false;
@@ -257,7 +282,8 @@ forget_rows(Datum arg)
 static void
 watch_rescan(AioLookupLoop *loop)
 {
-	if (loop->watches_rescan)
+	/* an insert is executed once */
+	if (loop->watches_rescan || loop->node->ps_ExprContext == NULL)
 		return;
 	RegisterExprContextCallback(loop->node->ps_ExprContext, forget_rows,
 								PointerGetDatum(loop));
@@ -383,6 +409,59 @@ make_keys(AioLookupLoop *loop, const AioLookupTarget *target)
 	return keys;
 }
 
+/*
+ * Likewise, if evaluating them may raise an error.  Whoever inserts the row
+ * evaluates the same and will meet it; so the key is not looked up, nor are
+ * others of this target.
+ */
+static ScanKey
+try_keys(AioLookupLoop *loop, AioLookupTarget *target)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	uint32		holdoff = InterruptHoldoffCount;
+	uint32		cancel_holdoff = QueryCancelHoldoffCount;
+	ScanKey		keys = NULL;
+
+	PG_TRY();
+	{
+		if (target->predicate == NULL ||
+			ExecQual(target->predicate, loop->econtext))
+			keys = make_keys(loop, target);
+	}
+	PG_CATCH();
+	{
+		if (!AioMayBeDataError(geterrcode()))
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		AioCleanUpAfterError();
+		InterruptHoldoffCount = holdoff;
+		QueryCancelHoldoffCount = cancel_holdoff;
+		CurrentResourceOwner = owner;
+		target->has_failed = true;
+		keys = NULL;
+	}
+	PG_END_TRY();
+	return keys;
+}
+
+static ScanKey
+get_keys(AioLookupLoop *loop, AioLookupTarget *target)
+{
+	if (target->has_failed)
+		return NULL;
+	return target->may_fail ? try_keys(loop, target) : make_keys(loop, target);
+}
+
+/* What is looked up for the row whose parameters are set. */
+static List *
+targets_of_row(AioLookupLoop *loop)
+{
+	return loop->insert == NULL ? loop->targets :
+		AioInsertTargets(loop->insert, loop->econtext->ecxt_scantuple);
+}
+
 /* Will run-time pruning leave this partition, with the parameters as set? */
 static bool
 is_scanned(const AioLookupTarget *target, const AppendState **pruned,
@@ -441,12 +520,14 @@ is_memoized(AioLookupLoop *loop, AioLookupTarget *target)
 	return false;
 }
 
-/* Set the parameters that the loop sets for this row. */
+/* What keys are made of: set the parameters that the loop sets for this row. */
 static void
 set_params(AioLookupLoop *loop, TupleTableSlot *row)
 {
 	ParamExecData *values = loop->outer->state->es_param_exec_vals;
 
+	if (loop->insert != NULL)
+		row = AioInsertColumns(loop->insert, row);
 	loop->econtext->ecxt_outertuple = row;
 	loop->econtext->ecxt_scantuple = row;
 	foreach_ptr(AioLoopParam, param, loop->params)
@@ -467,19 +548,20 @@ add_new_row(List *probes, AioLookupLoop *loop, uint32 row, bool near)
 	const AppendState *pruned = NULL;
 	Bitmapset  *left = NULL;
 
+	MemSet(begun_of(loop, row, 0), 0, loop->nsteps * sizeof(bool));
 	set_params(loop, *slot_of(loop, row));
-	foreach_ptr(AioLookupTarget, target, loop->targets)
+	foreach_ptr(AioLookupTarget, target, targets_of_row(loop))
 	{
-		bool	   *begun = begun_of(loop, row, foreach_current_index(target));
+		int			i = foreach_current_index(target);
+		bool	   *begun = near || i >= loop->nsteps ? NULL :
+			begun_of(loop, row, i);
 		ScanKey		keys;
 
-		*begun = false;
 		if (!is_scanned(target, &pruned, &left) || is_memoized(loop, target))
 			continue;
-		keys = make_keys(loop, target);
+		keys = get_keys(loop, target);
 		if (keys != NULL)
-			probes = AioAddProbe(probes, target, keys, row - loop->ntaken,
-								 near ? NULL : begun);
+			probes = AioAddProbe(probes, target, keys, row - loop->ntaken, begun);
 	}
 	return probes;
 }
@@ -487,19 +569,22 @@ add_new_row(List *probes, AioLookupLoop *loop, uint32 row, bool near)
 static List *
 add_row_again(List *probes, AioLookupLoop *loop, uint32 row)
 {
-	bool		params_set = false;
+	bool	   *begun = begun_of(loop, row, 0);
 
-	foreach_ptr(AioLookupTarget, target, loop->targets)
+	if (memchr(begun, true, loop->nsteps * sizeof(bool)) == NULL)
+		return probes;
+	set_params(loop, *slot_of(loop, row));
+	foreach_ptr(AioLookupTarget, target, targets_of_row(loop))
 	{
-		bool	   *begun = begun_of(loop, row, foreach_current_index(target));
+		int			i = foreach_current_index(target);
+		ScanKey		keys;
 
-		if (!*begun)
+		if (i >= loop->nsteps || !begun[i])
 			continue;
-		if (!params_set)
-			set_params(loop, *slot_of(loop, row));
-		params_set = true;
-		probes = AioAddProbe(probes, target, make_keys(loop, target),
-							 row - loop->ntaken, begun);
+		keys = get_keys(loop, target);
+		if (keys != NULL)
+			probes = AioAddProbe(probes, target, keys, row - loop->ntaken,
+								 &begun[i]);
 	}
 	return probes;
 }

@@ -4,8 +4,9 @@
  *	  Find what a running statement looks up in indexes.
  *
  * These are nested loops whose inner side looks up an index for each outer
- * row, nodes whose target list or conditions have subqueries that do, scans in
- * the order of an index, and scans with array keys.
+ * row, nodes whose target list or conditions have subqueries that do, inserts
+ * of rows that may conflict with others, scans in the order of an index, and
+ * scans with array keys.
  *
  * Nothing is opened, locked or looked up in catalogs here, except for the
  * properties of functions.
@@ -19,57 +20,13 @@
 #include "postgres.h"
 
 #include "aio/index_policy.h"
-#include "aio/lookup.h"
-#include "aio/task_port.h"
-#include "catalog/catalog.h"
-#include "catalog/pg_am_d.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "lookup.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "storage/aio.h"
 #include "utils/rel.h"
-#include "utils/spccache.h"
-
-/* aio.lookup_ahead */
-int			aio_lookup_ahead = 64;
-
-/*
- * How far ahead of need pages of this table may be read: 0 if its tablespace
- * wants no concurrency, a page is lost by being read, I/O is synchronous, or
- * tasks cannot be suspended.
- */
-int
-AioLookupLimit(Relation heap)
-{
-	if (zero_damaged_pages || io_method == IOMETHOD_SYNC ||
-		!AioTasksCanSuspend() ||
-		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) == 0)
-		return 0;
-	return Min(aio_lookup_ahead, 2 * AioTaskLimit());
-}
-
-/* The access method, if pages of both may be read ahead. */
-const AioIndexAmOps *
-AioLookupAm(Relation index, Relation heap)
-{
-	if (index == NULL || heap == NULL ||
-		RelationUsesLocalBuffers(heap) || IsCatalogRelation(heap) ||
-		heap->rd_rel->relam != HEAP_TABLE_AM_OID)
-		return NULL;
-	return AioFindIndexAm(index->rd_indam->aminsert);
-}
-
-/* May tasks scan this index? */
-bool
-AioMayProbe(const AioLookupTarget *target)
-{
-	return target->ops->scans_suspend &&
-		target->index->rd_indam->amgettuple != NULL &&
-		!AioIndexRunsUserCode(target->index);
-}
 
 /* Can keys of an index scan be evaluated before it is their turn? */
 static bool
@@ -374,10 +331,14 @@ add_projection(AioLookups *lookups, PlanState *node)
 	loop->params = projection->params;
 	loop->limit = limit_above(lookups, node);
 
-	/* how far that has come does not tell what one below another has taken */
+	/*
+	 * How far a limit has come does not tell what one below another has
+	 * taken. And a target list is evaluated later by one only.
+	 */
 	foreach_ptr(AioLookupLoop, other, lookups->loops)
 	{
-		if (loop->limit != NULL && other->limit == loop->limit)
+		if ((loop->limit != NULL && other->limit == loop->limit) ||
+			(other->node == node && other->projection != NULL))
 			return;
 	}
 	foreach_node(SubPlan, subplan, projection->subplans)
@@ -409,6 +370,32 @@ searches(const AioLookupTarget *target)
 			return false;
 	}
 	return has_arrays;
+}
+
+/* A node that inserts rows, unless they conflict with others. */
+static void
+add_insert(AioLookups *lookups, ModifyTableState *node)
+{
+	PlanState  *outer = outerPlanState(node);
+	bool		later;
+	AioLookupInsert *insert = AioFindInsertLookups(node, &later);
+	AioLookupProjection *projection = NULL;
+	AioLookupLoop *loop;
+
+	if (insert == NULL)
+		return;
+	if (later)
+	{
+		projection = AioFindProjection(outer);
+		if (projection == NULL)
+			return;
+		loop = new_loop(outer, outer, AIO_LOOKUP_PROJECTION);
+	}
+	else
+		loop = new_loop(&node->ps, outer, AIO_LOOKUP_OUTER);
+	loop->insert = insert;
+	loop->projection = projection;
+	lookups->loops = lappend(lookups->loops, loop);
 }
 
 static void
@@ -478,6 +465,9 @@ find_lookups(PlanState *node, void *context)
 		case T_BitmapHeapScanState:
 			add_bitmap_scans(lookups, outerPlanState(node),
 							 castNode(BitmapHeapScanState, node)->ss.ss_currentRelation);
+			break;
+		case T_ModifyTableState:
+			add_insert(lookups, castNode(ModifyTableState, node));
 			break;
 		case T_LimitState:
 			lookups->limits = lappend(lookups->limits, node);

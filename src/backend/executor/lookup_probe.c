@@ -27,12 +27,20 @@
 
 #include "access/visibilitymap.h"
 #include "aio/block.h"
+#include "aio/index_policy.h"
+#include "aio/lookup.h"
 #include "aio/read.h"
+#include "aio/task_port.h"
 #include "aio/usage.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_am_d.h"
 #include "lookup.h"
+#include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/aio.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/spccache.h"
 
 /*
  * Entries of a key whose heap pages are read.  If there are more, the scan that
@@ -46,7 +54,45 @@
  */
 #define STEPS_IN_VAIN_MAX	16
 
-/* The argument of a task; but for the scan and the leaf, also what is wanted. */
+/* aio.lookup_ahead */
+int			aio_lookup_ahead = 64;
+
+/*
+ * How far ahead of need pages of this table may be read: 0 if its tablespace
+ * wants no concurrency, a page is lost by being read, I/O is synchronous, or
+ * tasks cannot be suspended.
+ */
+int
+AioLookupLimit(Relation heap)
+{
+	if (zero_damaged_pages || io_method == IOMETHOD_SYNC ||
+		!AioTasksCanSuspend() ||
+		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) == 0)
+		return 0;
+	return Min(aio_lookup_ahead, 2 * AioTaskLimit());
+}
+
+/* The access method, if pages of both may be read ahead. */
+const AioIndexAmOps *
+AioLookupAm(Relation index, Relation heap)
+{
+	if (index == NULL || heap == NULL ||
+		RelationUsesLocalBuffers(heap) || IsCatalogRelation(heap) ||
+		heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		return NULL;
+	return AioFindIndexAm(index->rd_indam->aminsert);
+}
+
+/* May tasks scan this index? */
+bool
+AioMayProbe(const AioLookupTarget *target)
+{
+	return target->ops->scans_suspend &&
+		target->index->rd_indam->amgettuple != NULL &&
+		!AioIndexRunsUserCode(target->index);
+}
+
+/* A probe that is wanted, and the argument of its task. */
 typedef struct Probe
 {
 	AioLookupTarget *target;
@@ -260,9 +306,9 @@ exchange_counts(List *targets, ScanCounts *counts, bool restore)
 }
 
 /*
- * Run these probes, each as a task, and submit the reads of heap pages that they
- * have begun.  Returns whether any read has begun.  Allocates in the current
- * memory context.
+ * Run these probes, each as a task, and submit the reads of heap pages that
+ * they have begun.  Returns whether any read has begun.  Allocates in the
+ * current memory context.
  */
 bool
 AioRunProbes(List *probes)

@@ -169,6 +169,18 @@ split_quals(PlanState *node, AioLookupQuals *quals)
 	return found ? n : 0;
 }
 
+/* All conditions that a node tests. */
+static List *
+all_quals(PlanState *node)
+{
+	List	   *quals = list_copy(node->plan->qual);
+
+	if (IsA(node, NestLoopState) || IsA(node, MergeJoinState) ||
+		IsA(node, HashJoinState))
+		quals = list_concat(quals, ((Join *) node->plan)->joinqual);
+	return quals;
+}
+
 /*
  * The parameters that are set for the subplans.  Returns false if their values
  * cannot be had ahead.
@@ -229,14 +241,26 @@ AioFindProjectedLookups(PlanState *node)
 	{
 		(void) find_subplans((Node *) node->plan->targetlist,
 							 &projection->subplans);
-		projection->early_quals = list_copy(node->plan->qual);
-		if (node->type == T_NestLoopState || node->type == T_MergeJoinState ||
-			node->type == T_HashJoinState)
-			projection->early_quals = list_concat(projection->early_quals,
-												  ((Join *) node->plan)->joinqual);
+		projection->early_quals = all_quals(node);
 	}
 	return projection->subplans != NIL && find_params(projection) ?
 		projection : NULL;
+}
+
+/*
+ * Likewise, to evaluate all of the node's target list later.
+ */
+AioLookupProjection *
+AioFindProjection(PlanState *node)
+{
+	AioLookupProjection *projection;
+
+	if (!can_be_split(node) || node->ps_ProjInfo == NULL ||
+		cannot_be_compiled_again((Node *) node->plan->targetlist, NULL))
+		return NULL;
+	projection = palloc0(sizeof(AioLookupProjection));
+	projection->early_quals = all_quals(node);
+	return projection;
 }
 
 /* expression_tree_mutator: refer to columns of rows that are ahead. */
@@ -333,6 +357,21 @@ AioCompileProjection(PlanState *node, AioLookupProjection *projection)
 
 	/* the same plans again, which whoever walks over the node knows already */
 	node->subPlan = list_truncate(node->subPlan, nsubplans);
+}
+
+/*
+ * A projection of rows that are ahead, with this target list in terms of the
+ * node, which has been prepared to evaluate its own later.
+ */
+ProjectionInfo *
+AioProjectAhead(AioLookupProjection *projection, List *targetlist)
+{
+	List	   *ahead = (List *) of_rows(targetlist, projection);
+
+	return ExecBuildProjectionInfo(ahead, projection->econtext,
+								   MakeSingleTupleTableSlot(ExecTypeFromTL(ahead),
+															&TTSOpsVirtual),
+								   NULL, NULL);
 }
 
 /* From its next execution on, does a node evaluate all at once, or later? */

@@ -24,6 +24,7 @@
 #include "access/genam.h"
 #include "access/stratnum.h"
 #include "access/relation.h"
+#include "aio/executor_partition.h"
 #include "aio/index_policy.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"

@@ -33,9 +33,6 @@ typedef struct AioRiConstraint
 /* ri_triggers_internals.c */
 extern void AioRiGetConstraint(Oid id, AioRiConstraint *constraint);
 
-/* execPartition_internals.c */
-extern Oid	AioFindPartition(Relation rel, Datum *values, bool *isnull);
-
 /* ri_check.c */
 extern bool AioRiHasParent(const TriggerData *trigger, Oid constraint,
 						   Relation pk_rel, TupleTableSlot *row);

@@ -1,0 +1,339 @@
+/*-------------------------------------------------------------------------
+ *
+ * lookup_insert.c
+ *	  INSERT ... ON CONFLICT: what is looked for with a row that will be
+ *	  inserted.
+ *
+ * Before such a row is inserted, its keys are searched in the indexes that
+ * arbitrate, and the row is read with which it conflicts; afterwards, they are
+ * put into all unique indexes.  The rows that the statement's plan gives are
+ * taken ahead, as those of a loop (lookup_loop.c), and their keys are probed.
+ *
+ * Of a row that is ahead, the columns of the table are needed.  If producing
+ * some of them has side effects, such as that a sequence is advanced, the
+ * plan's topmost node evaluates its target list later (lookup_projection.c),
+ * and keys with such columns are not looked up.
+ *
+ * In a partitioned table, the row's partition is found without anything being
+ * opened.  A partition into which nothing has been inserted yet is not known.
+ *
+ * A trigger may still change the row: probes are a forecast.
+ *
+ * Tests: src/test/aio/lookup/t/003_conflicts.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "aio/executor_partition.h"
+#include "aio/index_policy.h"
+#include "executor/executor.h"
+#include "guard.h"
+#include "lookup.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+
+struct AioLookupInsert
+{
+	ModifyTableState *mtstate;
+	List	   *tables;			/* of InsertTable: those that are known */
+
+	/* if the plan evaluates its target list later */
+	Bitmapset  *missing;		/* columns that cannot be had ahead */
+	ProjectionInfo *columns;	/* gives the others, of a row that is ahead */
+};
+
+/* A table, or a partition, that rows go to. */
+typedef struct InsertTable
+{
+	ResultRelInfo *rri;
+	List	   *targets;		/* of AioLookupTarget, with keys in terms of
+								 * the columns of the statement's table */
+} InsertTable;
+
+/*
+ * Columns of the statement's table that an expression about rows of the table
+ * refers to, with those of a partition translated; NULL if it cannot be
+ * evaluated for a row that is ahead.
+ */
+static Expr *
+of_columns(const AioLookupInsert *insert, ResultRelInfo *rri, Node *expr)
+{
+	TupleConversionMap *map = rri == insert->mtstate->rootResultRelInfo ? NULL :
+		ExecGetRootToChildMap(rri, insert->mtstate->ps.state);
+	TupleDesc	desc = RelationGetDescr(rri->ri_RelationDesc);
+	Bitmapset  *attrs = NULL;
+	bool		whole_row = false;
+	int			i = -1;
+
+	pull_varattnos(expr, 1, &attrs);
+	while ((i = bms_next_member(attrs, i)) >= 0)
+	{
+		AttrNumber	attnum = i + FirstLowInvalidHeapAttributeNumber;
+
+		/* generated columns are computed when the row is inserted */
+		if (attnum <= 0 ||
+			TupleDescAttr(desc, attnum - 1)->attgenerated != '\0')
+			return NULL;
+		if (map != NULL)
+			attnum = map->attrMap->attnums[attnum - 1];
+		if (attnum == 0 || bms_is_member(attnum, insert->missing))
+			return NULL;
+	}
+	if (map != NULL)
+		expr = map_variable_attnos(expr, 1, 0, map->attrMap, InvalidOid,
+								   &whole_row);
+	return whole_row ? NULL : (Expr *) expr;
+}
+
+/* The expression of an index's column in terms of rows of its table. */
+static Node *
+index_column(Relation heap, const IndexInfo *info, int column)
+{
+	AttrNumber	attnum = info->ii_IndexAttrNumbers[column];
+	ListCell   *expression = list_head(info->ii_Expressions);
+	Form_pg_attribute att;
+
+	if (attnum == 0)
+	{
+		for (int i = 0; i < column; i++)
+		{
+			if (info->ii_IndexAttrNumbers[i] == 0)
+				expression = lnext(info->ii_Expressions, expression);
+		}
+		return lfirst(expression);
+	}
+	if (attnum < 0)
+		return NULL;
+	att = TupleDescAttr(RelationGetDescr(heap), attnum - 1);
+	return (Node *) makeVar(1, attnum, att->atttypid, att->atttypmod,
+							att->attcollation, 0);
+}
+
+/* Set a key of a scan, whose value is that of an index's column. */
+static bool
+set_key(const AioLookupInsert *insert, ResultRelInfo *rri,
+		AioLookupTarget *target, const IndexInfo *info, int i)
+{
+	IndexRuntimeKeyInfo *runtime = &target->runtime_keys[i];
+	bool		exclusion = info->ii_ExclusionOps != NULL;
+	Node	   *column = index_column(target->heap, info, i);
+	Expr	   *value = column == NULL ? NULL : of_columns(insert, rri, column);
+
+	if (value == NULL)
+		return false;
+	ScanKeyEntryInitialize(&target->keys[i], 0, i + 1,
+						   exclusion ? info->ii_ExclusionStrats[i] : info->ii_UniqueStrats[i],
+						   InvalidOid, target->index->rd_indcollation[i],
+						   exclusion ? info->ii_ExclusionProcs[i] : info->ii_UniqueProcs[i],
+						   (Datum) 0);
+	runtime->scan_key = &target->keys[i];
+	runtime->key_expr = ExecInitExpr(value, NULL);
+	runtime->key_toastable = TypeIsToastable(target->index->rd_opcintype[i]);
+	target->may_fail |= info->ii_IndexAttrNumbers[i] == 0;
+	return true;
+}
+
+/*
+ * What is looked for in one of the table's indexes; NULL if nothing is, or if
+ * it cannot be looked up.
+ */
+static AioLookupTarget *
+make_target(const AioLookupInsert *insert, ResultRelInfo *rri, int position)
+{
+	Relation	index = rri->ri_IndexRelationDescs[position];
+	const IndexInfo *info = rri->ri_IndexRelationInfo[position];
+	List	   *arbiters = rri->ri_onConflictArbiterIndexes;
+	AioLookupTarget *target;
+	Expr	   *predicate;
+
+	if (index == NULL || !info->ii_ReadyForInserts ||
+		(info->ii_ExclusionOps == NULL && info->ii_UniqueProcs == NULL))
+		return NULL;
+	target = palloc0(sizeof(AioLookupTarget));
+	target->index = index;
+	target->heap = rri->ri_RelationDesc;
+	target->ops = AioLookupAm(index, target->heap);
+	target->direction = ForwardScanDirection;
+	target->first_only = true;
+	target->leaf_only = arbiters != NIL &&
+		!list_member_oid(arbiters, RelationGetRelid(index));
+	if (target->ops == NULL || !AioMayProbe(target))
+		return NULL;
+	target->nkeys = target->nruntime_keys = info->ii_NumIndexKeyAttrs;
+	target->keys = palloc0_array(ScanKeyData, target->nkeys);
+	target->runtime_keys = palloc0_array(IndexRuntimeKeyInfo, target->nkeys);
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		if (!set_key(insert, rri, target, info, i))
+			return NULL;
+	}
+	if (info->ii_Predicate != NIL)
+	{
+		predicate = of_columns(insert, rri, (Node *) info->ii_Predicate);
+		if (predicate == NULL)
+			return NULL;
+		target->predicate = ExecInitQual((List *) predicate, NULL);
+		target->may_fail = true;
+	}
+	return target;
+}
+
+static InsertTable *
+make_table(const AioLookupInsert *insert, ResultRelInfo *rri)
+{
+	InsertTable *table = palloc0(sizeof(InsertTable));
+
+	table->rri = rri;
+	if (AioGetTablePolicy(rri)->user_code)
+		return table;
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+	{
+		AioLookupTarget *target = make_target(insert, rri, i);
+
+		if (target != NULL)
+			table->targets = lappend(table->targets, target);
+	}
+	return table;
+}
+
+/*
+ * The targets that are probed for a row that is ahead, of which these are the
+ * columns.
+ */
+List *
+AioInsertTargets(AioLookupInsert *insert, TupleTableSlot *columns)
+{
+	ModifyTableState *mtstate = insert->mtstate;
+	ResultRelInfo *rri = mtstate->resultRelInfo;
+	InsertTable *made;
+	MemoryContext old;
+
+	if (mtstate->mt_partition_tuple_routing != NULL)
+		rri = AioFindOpenPartition(mtstate, columns);
+	if (rri == NULL || rri->ri_IndexRelationDescs == NULL)
+		return NIL;
+	foreach_ptr(InsertTable, table, insert->tables)
+	{
+		if (table->rri == rri)
+			return table->targets;
+	}
+	old = MemoryContextSwitchTo(mtstate->ps.state->es_query_cxt);
+	made = make_table(insert, rri);
+	insert->tables = lappend(insert->tables, made);
+	MemoryContextSwitchTo(old);
+	return made->targets;
+}
+
+/* Of a row that is ahead, the columns of the statement's table. */
+TupleTableSlot *
+AioInsertColumns(const AioLookupInsert *insert, TupleTableSlot *row)
+{
+	if (insert->columns == NULL)
+		return row;
+	insert->columns->pi_exprContext->ecxt_outertuple = row;
+	return ExecProject(insert->columns);
+}
+
+/* The columns that can be had ahead, and nulls for the others. */
+void
+AioCompileInsert(AioLookupInsert *insert, PlanState *node,
+				 AioLookupProjection *projection)
+{
+	List	   *targetlist = NIL;
+
+	foreach_node(TargetEntry, entry, node->plan->targetlist)
+	{
+		Expr	   *expr = entry->expr;
+
+		if (bms_is_member(entry->resno, insert->missing))
+			expr = (Expr *) makeNullConst(exprType((Node *) expr),
+										  exprTypmod((Node *) expr),
+										  exprCollation((Node *) expr));
+		targetlist = lappend(targetlist,
+							 makeTargetEntry(expr, entry->resno, NULL, false));
+	}
+	insert->columns = AioProjectAhead(projection, targetlist);
+}
+
+/* Does this index belong to those that are looked up? */
+static bool
+is_searched(const ResultRelInfo *rri, const RelationData *rel)
+{
+	for (int i = 0; rri->ri_IndexRelationDescs != NULL && i < rri->ri_NumIndices; i++)
+	{
+		if (rri->ri_IndexRelationDescs[i] == rel)
+			return rri->ri_IndexRelationInfo[i]->ii_ExclusionOps != NULL ||
+				rri->ri_IndexRelationInfo[i]->ii_Unique;
+	}
+	return false;
+}
+
+/*
+ * Is this one of the tables that rows go to, or an index in which their keys
+ * are searched?  Returns the table, or NULL; any one of them if rel is NULL.
+ */
+Relation
+AioInsertReads(const AioLookupInsert *insert, Relation rel)
+{
+	const PartitionTupleRouting *routing = insert->mtstate->mt_partition_tuple_routing;
+	ResultRelInfo **partitions = &insert->mtstate->resultRelInfo;
+	int			n = 1;
+
+	if (routing != NULL)
+		partitions = AioOpenPartitions(routing, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (rel == NULL || partitions[i]->ri_RelationDesc == rel ||
+			is_searched(partitions[i], rel))
+			return partitions[i]->ri_RelationDesc;
+	}
+	return NULL;
+}
+
+/* Columns of the plan's rows that have side effects. */
+static Bitmapset *
+find_missing(const Plan *plan)
+{
+	Bitmapset  *missing = NULL;
+
+	foreach_node(TargetEntry, entry, plan->targetlist)
+	{
+		if (AioExpressionHasSideEffects((Node *) entry->expr, true))
+			missing = bms_add_member(missing, entry->resno);
+	}
+	return missing;
+}
+
+/*
+ * What is looked for with the rows that a node inserts; NULL if nothing is.
+ * If the plan's target list has to be evaluated later, *later is set.
+ * Allocates in the current memory context.
+ */
+AioLookupInsert *
+AioFindInsertLookups(ModifyTableState *mtstate, bool *later)
+{
+	const ModifyTable *node = castNode(ModifyTable, mtstate->ps.plan);
+	const Plan *plan = outerPlan(node);
+	AioLookupInsert *insert;
+
+	if (mtstate->operation != CMD_INSERT ||
+		node->onConflictAction == ONCONFLICT_NONE ||
+		mtstate->resultRelInfo->ri_FdwRoutine != NULL ||
+		!(mtstate->resultRelInfo->ri_RelationDesc->rd_rel->relhasindex))
+		return NULL;
+	insert = palloc0(sizeof(AioLookupInsert));
+	insert->mtstate = mtstate;
+	*later = AioExpressionHasSideEffects((Node *) plan->targetlist, false);
+	if (*later)
+		insert->missing = find_missing(plan);
+	return insert;
+}
