@@ -42,6 +42,7 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "storage/aio.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -271,6 +272,8 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 	bool		collects = false;
 	List	   *recheck;
 
+	if (noDupErr)
+		INJECTION_POINT("aio-speculative-insert", NULL);
 	if (may_collect || rri->ri_NumIndices >= 2)
 		policy = find_policy(rri);
 	if (may_collect && policy != NULL)

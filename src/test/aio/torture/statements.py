@@ -76,8 +76,15 @@ def insert_values(client, transaction, table, rng):
 
 def old_and_new(client, transaction, table, rng):
     """Rows of which some exist, and a version."""
-    return sorted({*client.existing(transaction, table, rng, some(rng, 100)),
-                   *client.fresh(transaction, table, rng, some(rng, 100))}), rng.randint(1, 900)
+    most = rng.choice([100, 100, 1500])
+    return sorted({*client.existing(transaction, table, rng, some(rng, most)),
+                   *client.fresh(transaction, table, rng, some(rng, most))}), rng.randint(1, 900)
+
+
+def chill(client, table, rng):
+    """Half of the time, let what follows in the transaction look up its rows on disk."""
+    if rng.random() < 0.5:
+        client.run(lookups.settings(rng, table.partitions or [table.name]))
 
 
 @statement(weight=7, plain=True)
@@ -86,6 +93,7 @@ def upsert(client, transaction, table, rng):
     rows, version = old_and_new(client, transaction, table, rng)
     if not rows:
         return False
+    chill(client, table, rng)
     client.run(f'INSERT INTO {table.name} ({table.names()}) SELECT {table.row("id", str(version))} '
                f'FROM {client.source(rows)} ON CONFLICT ({table.key}) DO UPDATE SET {table.excluded()}', rows)
     for row in rows:
@@ -99,6 +107,7 @@ def insert_missing(client, transaction, table, rng):
     missing = [row for row in rows if transaction.version(table, row) is None]
     if not rows:
         return False
+    chill(client, table, rng)
     client.run(f'INSERT INTO {table.name} ({table.names()}) SELECT {table.row("id", str(version))} '
                f'FROM {client.source(rows)} ON CONFLICT ({table.key}) DO NOTHING', missing)
     for row in missing:
@@ -158,6 +167,7 @@ def merge(client, transaction, table, rng):
     rows, version = old_and_new(client, transaction, table, rng)
     if not rows:
         return False
+    chill(client, table, rng)
     source = f'(SELECT id, {version} AS version FROM {client.source(rows)}) n'
     client.run(f'MERGE INTO {table.name} o USING {source} ON o.id = n.id '
                f'WHEN MATCHED AND o.id % 5 = 0 THEN DELETE '
