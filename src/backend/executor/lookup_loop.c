@@ -635,6 +635,7 @@ probe(AioLookupLoop *loop, uint32 first)
 	}
 
 	MemoryContextReset(loop->probe_context);
+	ResetExprContext(loop->econtext);
 	old = MemoryContextSwitchTo(loop->probe_context);
 	saved = palloc_array(ParamExecData, list_length(loop->params));
 	foreach_ptr(AioLoopParam, param, loop->params)
