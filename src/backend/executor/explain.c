@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *	  EXPLAIN (ANALYZE, AIO): what each node has started and waited for, and
- *	  how collected index entries were inserted.
+ *	  EXPLAIN (ANALYZE, AIO): what each node, and the triggers after it, have
+ *	  started and waited for, and how collected index entries were inserted.
  *
  * An option of our own, through upstream's interface for those of extensions;
  * nothing is added to the output without it, unless aio.explain is on.
@@ -24,6 +24,7 @@
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
@@ -35,6 +36,15 @@ static int	extension_id;
 static bool option_on = true;
 static bool option_off = false;
 
+/*
+ * The statement that has ended last, and the place of its AFTER triggers among
+ * the nodes that are counted.
+ */
+static const PlannedStmt *ended;
+static Instrumentation at_end;
+static bool is_ending = false;
+
+static ExecutorFinish_hook_type prev_ExecutorFinish;
 static explain_per_node_hook_type prev_per_node_hook;
 static explain_per_plan_hook_type prev_per_plan_hook;
 static explain_validate_options_hook_type prev_validate_hook;
@@ -148,12 +158,8 @@ show_usage(AioFutureKind kind, const AioKindUsage *usage, ExplainState *es)
 }
 
 static void
-show_node_usage(PlanState *planstate, ExplainState *es)
+show_usages(const AioKindUsage *usage, ExplainState *es)
 {
-	const AioKindUsage *usage = AioNodeUsage(planstate->instrument);
-
-	if (usage == NULL)
-		return;
 	ExplainOpenGroup("AIO", "AIO", false, es);
 	for (int kind = AIO_KIND_NONE + 1; kind < AIO_KINDS; kind++)
 	{
@@ -161,6 +167,74 @@ show_node_usage(PlanState *planstate, ExplainState *es)
 			show_usage(kind, &usage[kind], es);
 	}
 	ExplainCloseGroup("AIO", "AIO", false, es);
+}
+
+static void
+show_node_usage(PlanState *planstate, ExplainState *es)
+{
+	const AioKindUsage *usage = AioNodeUsage(planstate->instrument);
+
+	if (usage != NULL)
+		show_usages(usage, es);
+}
+
+static void
+finish_plan(QueryDesc *query)
+{
+	if (prev_ExecutorFinish)
+		prev_ExecutorFinish(query);
+	else
+		standard_ExecutorFinish(query);
+}
+
+/*
+ * ExecutorFinish_hook: AFTER triggers are fired, and what they look up is
+ * looked up ahead for all of them together.
+ */
+static void
+executor_finish(QueryDesc *query)
+{
+	if (query->instrument_options == 0 || is_ending ||
+		!(aio_nodes_counted || aio_explain))
+	{
+		finish_plan(query);
+		return;
+	}
+	is_ending = true;
+	PG_TRY();
+	{
+		AioForgetNodes(&at_end, 1);
+		AioStartNode(&at_end);
+		finish_plan(query);
+		AioStopNode(&at_end);
+		ended = query->plannedstmt;
+	}
+	PG_FINALLY();
+	{
+		is_ending = false;
+	}
+	PG_END_TRY();
+}
+
+/* What AFTER triggers have used. */
+static void
+show_triggers(const PlannedStmt *plan, ExplainState *es)
+{
+	const AioKindUsage *usage = plan == ended ? AioNodeUsage(&at_end) : NULL;
+
+	ended = NULL;
+	if (usage == NULL)
+		return;
+	ExplainOpenGroup("AFTER Triggers", "AFTER Triggers", true, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainIndentText(es);
+		appendStringInfoString(es->str, "AFTER Triggers:\n");
+	}
+	es->indent++;
+	show_usages(usage, es);
+	es->indent--;
+	ExplainCloseGroup("AFTER Triggers", "AFTER Triggers", true, es);
 }
 
 static void
@@ -189,7 +263,10 @@ show_node(PlanState *planstate, List *ancestors, const char *relationship,
 	ExplainCloseGroup("Collected Indexes", "Collected Indexes", false, es);
 }
 
-/* Say that workers insert, in a plan whose rows go to a new table. */
+/*
+ * What triggers have used; and say that workers insert, in a plan whose rows go
+ * to a new table.
+ */
 static void
 show_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
 		  const char *query_string, ParamListInfo params,
@@ -197,6 +274,8 @@ show_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
 {
 	if (prev_per_plan_hook)
 		prev_per_plan_hook(plan, into, es, query_string, params, environment);
+	if (wanted(es))
+		show_triggers(plan, es);
 	if (AioMayInsertInto(into) && AioInsertsInParallel(plan))
 		ExplainPropertyBool("Parallel Insert", true, es);
 }
@@ -208,6 +287,8 @@ AioExplainInitialize(void)
 	Assert(process_shared_preload_libraries_in_progress);
 	extension_id = GetExplainExtensionId("pgawait");
 	RegisterExtensionExplainOption("aio", set_option);
+	prev_ExecutorFinish = ExecutorFinish_hook;
+	ExecutorFinish_hook = executor_finish;
 	prev_per_node_hook = explain_per_node_hook;
 	explain_per_node_hook = show_node;
 	prev_per_plan_hook = explain_per_plan_hook;

@@ -134,6 +134,18 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	my $reset = decode_json($explained->('SELECT aio_session_stats_reset() FROM t LIMIT 1', 'json'))->[0]{Plan};
 	is(usage($reset)->{task}, undef, "$method: a reset is no use");
 
+	# triggers, after all nodes
+	$node->safe_psql('postgres', q{
+		CREATE TABLE parent (id uuid PRIMARY KEY, filler text);
+		INSERT INTO parent SELECT md5(i::text)::uuid, repeat('x', 200) FROM generate_series(1, 30000) i;
+		CREATE TABLE child (id uuid REFERENCES parent)});
+	my $refer = 'INSERT INTO child SELECT md5(i::text)::uuid FROM generate_series(1, 2000) i';
+	my $triggers = { AIO => decode_json($explained->($refer, 'json'))->[0]{'AFTER Triggers'}{AIO} };
+	cmp_ok(usage($triggers)->{read}{Started}, ">", 0, "$method: triggers read");
+	cmp_ok(usage($triggers)->{lookup}{Started} // 0, $method eq 'sync' ? '==' : '>', 0, "$method: and look up ahead");
+	like($explained->($refer, 'text'), qr/^AFTER Triggers:\n  AIO /m, "$method: triggers, in text");
+	unlike($explained->($insert, 'text'), qr/AFTER Triggers/, "$method: if there are any");
+
 	# other formats
 	like($explained->($insert, 'text'), qr/^Insert on t .*\n(?:  .*\n)*  AIO task: started=1000 (?:inline=\d+ )?suspended=\d+ max in flight=\d+\n  AIO read: started=\d+ (?:inline=\d+ )?suspended=\d+ waited=\d+ time=[\d.]+ max in flight=\d+ avg=[\d.]+\n/, "$method: text");
 	like($explained->($insert, 'yaml'), qr/\n    AIO: \n      - Kind: "task"\n        Started: 1000\n/, "$method: YAML");
