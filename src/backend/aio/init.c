@@ -28,6 +28,7 @@
 #include "aio/preallocate.h"
 #include "aio/ri.h"
 #include "aio/server.h"
+#include "aio/table_gate.h"
 #include "aio/task_status.h"
 #include "aio/wal.h"
 #include "aio/write.h"
@@ -43,6 +44,19 @@ static const struct config_enum_entry await_foreign_options[] = {
 	{"yes", AIO_AWAIT_FOREIGN_ON, true},
 	{"0", AIO_AWAIT_FOREIGN_OFF, true},
 	{"1", AIO_AWAIT_FOREIGN_ON, true},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry batch_unique_keys_options[] = {
+	{"off", AIO_BATCH_UNIQUE_KEYS_OFF, false},
+	{"auto", AIO_BATCH_UNIQUE_KEYS_AUTO, false},
+	{"on", AIO_BATCH_UNIQUE_KEYS_ON, false},
+	{"false", AIO_BATCH_UNIQUE_KEYS_OFF, true},
+	{"true", AIO_BATCH_UNIQUE_KEYS_ON, true},
+	{"no", AIO_BATCH_UNIQUE_KEYS_OFF, true},
+	{"yes", AIO_BATCH_UNIQUE_KEYS_ON, true},
+	{"0", AIO_BATCH_UNIQUE_KEYS_OFF, true},
+	{"1", AIO_BATCH_UNIQUE_KEYS_ON, true},
 	{NULL, 0, false}
 };
 
@@ -118,11 +132,12 @@ AioInitialize(void)
 							GUC_UNIT_KB,
 							NULL, NULL, NULL);
 
-	DefineCustomBoolVariable("aio.batch_unique_keys",
+	DefineCustomEnumVariable("aio.batch_unique_keys",
 							 "Keys whose uniqueness is enforced are collected and inserted in index order, too.",
-							 "Sessions that insert the same keys at the same time may then deadlock where they would have waited.",
+							 "With \"auto\", while nobody else writes to the table.  With \"on\", sessions that insert the same keys at the same time may deadlock where they would have waited.",
 							 &aio_batch_unique_keys,
-							 false,
+							 AIO_BATCH_UNIQUE_KEYS_AUTO,
+							 batch_unique_keys_options,
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
@@ -266,6 +281,7 @@ AioInitialize(void)
 
 	AioWriteInitialize();
 	AioPreallocationInitialize();
+	AioTableGateInitialize();
 	AioWalInitialize();
 	AioUsageInitialize();
 	AioTaskStatusInitialize();

@@ -8,8 +8,7 @@
  * is used up, when it ends, or when anybody could look, the backlog is drained
  * (backlog_drain.c): each index's entries are sorted and inserted in index
  * order, such that neighbours share the reading, the searching and the cache
- * lines of their page.  Keys that may be duplicates are checked again in the
- * end (backlog_recheck.c).
+ * lines of their page.  Keys that are enforced come first (backlog_keys.c).
  *
  * This file keeps the list of statements with a backlog, and decides which of
  * their indexes take part, and with what kind of entries.  All of it is in the
@@ -55,7 +54,7 @@ int			aio_debug_rows_before_batch = AIO_ROWS_BEFORE_BATCH;
 #endif
 
 /* aio.batch_unique_keys */
-bool		aio_batch_unique_keys = false;
+int			aio_batch_unique_keys = AIO_BATCH_UNIQUE_KEYS_AUTO;
 
 typedef struct TableByRri
 {
@@ -216,16 +215,38 @@ entry_desc(const AioIndexBacklog *backlog)
 }
 
 /*
- * Keys that are enforced are inserted in another order than that of the rows,
- * and none waits for another transaction before all are in.  Two sessions that
- * insert the same keys may then wait for each other where row by row only one
- * of them would.  So this has to be asked for, unless nobody else can insert.
+ * Is it known of all indexes of a table that enforce something that their
+ * entries may wait?  One of which they may not has each row wait for others, or
+ * has others wait for it.
  */
 static bool
-keys_can_wait(ResultRelInfo *rri)
+all_keys_may_be_collected(const AioTableBacklog *table)
 {
-	return aio_batch_unique_keys ||
-		CheckRelationLockedByMe(rri->ri_RelationDesc, ShareLock, true);
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		const AioIndexBacklog *backlog = &table->indexes[i];
+		const AioIndexBatch *batch = &backlog->batch;
+
+		if (batch->index != NULL && batch->info->ii_ReadyForInserts &&
+			(batch->unique || batch->info->ii_ExclusionOps != NULL) &&
+			!backlog->collects)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * May keys that are enforced wait?  How they are inserted then is decided for
+ * each drain (backlog_keys.c), if nobody knows yet that nobody else can write
+ * to the table, or has asked for it.
+ */
+static bool
+keys_can_wait(const AioTableBacklog *table)
+{
+	return aio_batch_unique_keys == AIO_BATCH_UNIQUE_KEYS_ON ||
+		CheckRelationLockedByMe(table->rri->ri_RelationDesc, ShareLock, true) ||
+		(aio_batch_unique_keys == AIO_BATCH_UNIQUE_KEYS_AUTO &&
+		 all_keys_may_be_collected(table));
 }
 
 /* One of a table's indexes, with all but whether its entries are collected. */
@@ -270,8 +291,7 @@ static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
 	AioTableBacklog *table;
-	bool		asked = false;
-	bool		keys_wait = false;
+	bool		keys = false;
 
 	table = MemoryContextAllocZero(statement->context,
 								   offsetof(AioTableBacklog, indexes) +
@@ -288,15 +308,14 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		if (backlog->batch.index == NULL)
 			continue;
 		backlog->collects = may_collect(backlog);
-		if (backlog->collects && backlog->batch.unique)
-		{
-			if (!asked)
-				keys_wait = keys_can_wait(rri) &&
-					AioLaterRowsHaveNoSideEffects(rri, statement->estate,
-												  statement->cstate);
-			asked = true;
-			backlog->collects = keys_wait;
-		}
+		keys |= backlog->collects && backlog->batch.unique;
+	}
+	if (keys && !(keys_can_wait(table) &&
+				  AioLaterRowsHaveNoSideEffects(rri, statement->estate,
+												statement->cstate)))
+	{
+		for (int i = 0; i < table->nindexes; i++)
+			table->indexes[i].collects &= !table->indexes[i].batch.unique;
 	}
 	table->only_collects = true;
 	AioSumUpTable(table);

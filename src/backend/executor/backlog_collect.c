@@ -222,6 +222,29 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 }
 
 /*
+ * The entry at a place, which is moved to the one after it; or NULL if there
+ * are no more.
+ */
+static IndexTuple
+next_entry(const AioIndexBacklog *backlog, AioEntryPlace *place)
+{
+	IndexTuple	tuple;
+
+	if (place->at == place->chunk->used)
+	{
+		if (place->chunk->next == NULL)
+			return NULL;
+		place->chunk = place->chunk->next;
+		place->at = 0;
+	}
+	Assert(place->at < place->chunk->used);
+	tuple = (IndexTuple) ((char *) place->chunk->tuples + place->at);
+	place->at += MAXALIGN(IndexTupleSize(tuple)) +
+		(backlog->batch.unique ? sizeof(AioEntryRow) : 0);
+	return tuple;
+}
+
+/*
  * An array of the batch's entries in input order, with keys not set, in the
  * current memory context.  Tuples stay where they are.
  */
@@ -231,22 +254,37 @@ AioListEntries(const AioIndexBatch *batch)
 	const AioIndexBacklog *backlog = (const AioIndexBacklog *) batch;
 	AioEntry   *entries = MemoryContextAllocHuge(CurrentMemoryContext,
 												 sizeof(AioEntry) * Max(batch->nentries, 1));
-	Size		row_bytes = batch->unique ? sizeof(AioEntryRow) : 0;
-	uint32		n = 0;
+	AioEntryPlace place = backlog->portion;
 
-	for (AioEntryChunk *chunk = backlog->first; chunk != NULL; chunk = chunk->next)
-	{
-		for (Size at = 0; at < chunk->used;)
-		{
-			IndexTuple	tuple = (IndexTuple) ((char *) chunk->tuples + at);
-
-			Assert(n < batch->nentries);
-			entries[n++].tuple = tuple;
-			at += MAXALIGN(IndexTupleSize(tuple)) + row_bytes;
-		}
-	}
-	Assert(n == batch->nentries);
+	if (place.chunk == NULL)
+		place.chunk = backlog->first;
+	for (uint32 n = 0; n < batch->nentries; n++)
+		entries[n].tuple = next_entry(backlog, &place);
 	return entries;
+}
+
+/*
+ * The next portion begins, with the entries of rows before this one that have
+ * been in no other since the last drain: they are the index's batch from now
+ * on.
+ */
+void
+AioTakePortion(AioIndexBacklog *backlog, uint32 end)
+{
+	AioEntryPlace place = backlog->rest;
+	IndexTuple	tuple;
+
+	Assert(backlog->batch.unique);
+	if (place.chunk == NULL)
+		place.chunk = backlog->first;
+	backlog->portion = backlog->rest = place;
+	backlog->batch.nentries = 0;
+	while ((tuple = next_entry(backlog, &place)) != NULL &&
+		   AioGetEntryRow(tuple)->number < end)
+	{
+		backlog->batch.nentries++;
+		backlog->rest = place;
+	}
 }
 
 /* Forget the entries of an index: they have been inserted. */
@@ -266,6 +304,8 @@ AioFreeEntries(AioIndexBacklog *backlog)
 		pfree(chunk);
 	}
 	backlog->last = NULL;
+	backlog->portion.chunk = backlog->rest.chunk = NULL;
+	backlog->portion.at = backlog->rest.at = 0;
 	if (batch->own != NULL)
 		backlog->ops->forget(batch);
 	Assert(batch->own == NULL);

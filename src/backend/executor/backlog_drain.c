@@ -4,18 +4,18 @@
  *	  When a backlog is inserted, and how.
  *
  * A backlog is drained when its memory is used up, when the statement's rows
- * are in, and before a query could see them (INVARIANT-32).  One index after
- * the other, the access method sorts the entries and inserts them, in a scope
- * of its own.  Then keys that may be duplicates are checked again.
+ * are in, and before a query could see them (INVARIANT-32).  Keys that are
+ * enforced come first (backlog_keys.c), and then one index after the other
+ * (backlog_insert.c).
  *
  * INVARIANT-34: a drain that failed fails the statement.  A function that the
  * statement calls, and whose query caused the drain, may catch the error; then
  * the statement fails at its end.
  *
  * INVARIANT-35: the error raised is that of the first row that fails.  Nothing
- * that is collected can fail for what is in it.  Keys that are enforced are
- * inserted first, with a check that neither waits nor fails
- * (backlog_recheck.c).  guard.c sees to that when a later row fails before.
+ * that is collected can fail for what is in it, but keys that are enforced, as
+ * duplicates; backlog_keys.c finds the first of them.  guard.c sees to that
+ * when a later row fails before.
  *
  * Tests: src/test/aio/sql, src/test/aio/index/t/001_backlog.pl,
  *		  src/test/aio/index/t/002_random.pl.
@@ -27,12 +27,8 @@
 #include "postgres.h"
 
 #include "aio/index_backlog.h"
-#include "aio/index_insert.h"
-#include "aio/pgstat_aio.h"
 #include "aio/stats.h"
-#include "storage/aio.h"
 #include "utils/injection_point.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* after so many entries their order is checked */
@@ -40,72 +36,6 @@
 
 /* entries of one index, whatever the memory allows */
 #define ENTRIES_MAX	(PG_INT32_MAX / 2)
-
-/* AioScopeBody: insert the entries of one index. */
-static void
-insert_sorted(AioScope *scope, void *arg)
-{
-	AioIndexBacklog *backlog = arg;
-	AioIndexBatch *batch = &backlog->batch;
-	const AioIndexAmOps *ops = backlog->ops;
-	AioEntry   *entries = ops->sort != NULL ? ops->sort(batch) : NULL;
-
-	if (io_method == IOMETHOD_SYNC || !AioTasksCanSuspend() ||
-		AioTaskLimit() < 2)
-		scope = NULL;
-	ops->drain(batch, entries, scope);
-}
-
-/* Insert the entries of one index, and count what that took. */
-static void
-drain_index(AioIndexBacklog *backlog)
-{
-	AioIndexBatch *batch = &backlog->batch;
-	AioBacklogCounts *counts = &backlog->counts;
-	uint64		leaf_visits = aio_session_stats_data.leaf_visits;
-	uint64		watched = aio_reads_watched;
-	uint32		nentries = batch->nentries;
-	PgStat_Counter reads = 0;
-	AioIndexStats *stats;
-	MemoryContext context;
-	MemoryContext old;
-
-	if (batch->nentries == 0)
-		return;
-
-	Assert(nentries <= counts->entries);
-	Assert(backlog->table->statement->entries_max > 0);
-
-	stats = AioPendingIndexStats(batch->index);
-	if (stats != NULL)
-		reads = stats->reads;
-	AioWatchReads(&batch->index->rd_locator);
-
-	counts->batches++;
-	counts->suspended -= aio_task_counters.tasks_suspended;
-
-	context = AllocSetContextCreate(batch->context, "index backlog drain",
-									ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(context);
-	AioScopeRun(insert_sorted, backlog, AioIsDataError);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	AioFreeEntries(backlog);
-
-	leaf_visits = aio_session_stats_data.leaf_visits - leaf_visits;
-	counts->leaf_visits += leaf_visits;
-	AioWatchReads(NULL);
-	stats = AioPendingIndexStats(batch->index);
-	if (stats != NULL)
-	{
-		stats->entries += nentries;
-		stats->batches++;
-		stats->leaf_visits += leaf_visits;
-		/* those of tasks have been counted, but there are others */
-		stats->reads = reads + aio_reads_watched - watched;
-	}
-	counts->suspended += aio_task_counters.tasks_suspended;
-}
 
 /* Insert all that a statement has collected. */
 static void
@@ -131,12 +61,15 @@ drain(AioStatementBacklog *statement)
 		statement->draining = true;
 		INJECTION_POINT("aio-drain", NULL);
 		AioFlushKeptRows(statement);
+		AioDrainKeys(statement);
 		for (AioTableBacklog *table = statement->tables; table; table = table->next)
 		{
 			for (int i = 0; i < table->nindexes; i++)
-				drain_index(&table->indexes[i]);
+			{
+				if (!table->indexes[i].batch.unique)
+					AioDrainIndex(&table->indexes[i]);
+			}
 		}
-		AioCheckConflicts(statement);
 		statement->draining = false;
 	}
 	PG_CATCH();
@@ -217,6 +150,37 @@ join(AioScope *scope)
 }
 
 /*
+ * Do entries of all indexes of this table whose keys are enforced come in
+ * order, as far as any are collected?  They are inserted together, or else in
+ * the order of rows.
+ */
+static bool
+keys_in_order(const AioTableBacklog *table)
+{
+	bool		result = false;
+
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		const AioIndexBacklog *backlog = &table->indexes[i];
+
+		if (!backlog->collects || !backlog->batch.unique)
+			continue;
+		if (!backlog->in_order)
+			return false;
+		result = true;
+	}
+	return result;
+}
+
+/* From the next row on, insert entries of an index with their row. */
+static void
+stop_collecting(AioIndexBacklog *backlog)
+{
+	Assert(backlog->batch.nentries == 0);
+	backlog->collects = false;
+}
+
+/*
  * Keys that grow from row to row are cheapest to insert row by row.  Called by
  * the statement itself: if it fails here, nobody can catch that error on the
  * way.
@@ -232,19 +196,26 @@ check_order(AioTableBacklog *table, AioScope *scope)
 			backlog->batch.nentries < ENTRIES_TO_CHECK)
 			continue;
 		backlog->order_checked = true;
-		if (backlog->ops->in_order(&backlog->batch))
+		backlog->in_order = backlog->ops->in_order(&backlog->batch);
+		if (backlog->in_order && !backlog->batch.unique)
 		{
 			join(scope);
-			drain_index(backlog);
-			backlog->collects = false;
+			AioDrainIndex(backlog);
+			stop_collecting(backlog);
 		}
 	}
 
-	AioSumUpTable(table);
-
-	/* do not go on for long if there is a duplicate */
-	if (table->statement->nconflicts > 0)
+	if (keys_in_order(table))
+	{
+		join(scope);
 		drain(table->statement);
+		for (int i = 0; i < table->nindexes; i++)
+		{
+			if (table->indexes[i].batch.unique)
+				stop_collecting(&table->indexes[i]);
+		}
+	}
+	AioSumUpTable(table);
 }
 
 /*

@@ -6,9 +6,9 @@
  * Keys that are enforced are inserted in index order, with a check that neither
  * waits nor fails.  Where it is not conclusive, or where an earlier row of the
  * backlog has the same key, which is then not inserted at all, a copy of the
- * tuple is kept.  When all entries of the backlog are in, these are checked
- * again in the order of rows, so that the error raised is that of the first row
- * that fails (INVARIANT-35).
+ * tuple is kept.  When all keys are in, these are checked again in the order of
+ * rows, so that the error raised is that of the first row that fails
+ * (INVARIANT-35).
  *
  * Copies are in the statement's memory until they have been checked, or the
  * statement fails.  Checks may wait for other transactions; no lock is held.
@@ -74,12 +74,20 @@ AioBacklogConflict(AioIndexBatch *batch, IndexTuple tuple)
 	MemoryContextSwitchTo(old);
 }
 
-/* Check the keys, each with COPY's current line as that of its row. */
-static void
-check_in_row_order(AioStatementBacklog *statement)
+/*
+ * Look again at keys that may be duplicates, in the order in which row-by-row
+ * inserts would have met them, each with COPY's current line as that of its
+ * row.  Waits for other transactions, if there can be any, and raises the error
+ * of the first that is a duplicate.
+ */
+void
+AioCheckConflicts(AioStatementBacklog *statement)
 {
 	CopyFromState cstate = statement->cstate;
 
+	if (statement->nconflicts == 0)
+		return;
+	Assert(statement->keys);
 	qsort(statement->conflicts, statement->nconflicts, sizeof(AioConflict),
 		  compare_conflicts);
 	for (int i = 0; i < statement->nconflicts; i++)
@@ -96,38 +104,4 @@ check_in_row_order(AioStatementBacklog *statement)
 		pfree(conflict->tuple);
 	}
 	statement->nconflicts = 0;
-}
-
-/*
- * Look again at keys that may be duplicates, in the order in which row-by-row
- * inserts would have met them.  Waits for other transactions, and raises the
- * error of the first that is a duplicate.
- */
-void
-AioCheckConflicts(AioStatementBacklog *statement)
-{
-	CopyFromState cstate = statement->cstate;
-	uint64		save_lineno;
-	bool		save_line_valid;
-	bool		save_relname_only;
-
-	if (statement->nconflicts == 0)
-		return;
-	Assert(statement->keys);
-	if (cstate == NULL)
-	{
-		check_in_row_order(statement);
-		return;
-	}
-
-	save_lineno = cstate->cur_lineno;
-	save_line_valid = cstate->line_buf_valid;
-	save_relname_only = cstate->relname_only;
-	cstate->line_buf_valid = false;
-	cstate->relname_only = false;
-	cstate->cur_attname = NULL;
-	check_in_row_order(statement);
-	cstate->cur_lineno = save_lineno;
-	cstate->line_buf_valid = save_line_valid;
-	cstate->relname_only = save_relname_only;
 }

@@ -41,20 +41,12 @@
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
-#include "storage/aio.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* aio.await_index_inserts */
 bool		aio_await_index_inserts = true;
-
-/*
- * A table does without tasks once the entries of so many rows, one after the
- * other, needed no read.  Then the next read is waited for, and tasks are back:
- * once in so many rows that is less, on any device, than they would cost.
- */
-#define ROWS_WITHOUT_READS_MAX	1000
 
 /*
  * Rows whose index entries are inserted together, and what upstream's loop over
@@ -112,40 +104,6 @@ find_policy(ResultRelInfo *rri)
 	return policy->user_code ? NULL : policy;
 }
 
-/* Have the indexes been in memory for so long that nothing will be read? */
-static bool
-in_memory(const AioTablePolicy *policy)
-{
-	return policy->rows_without_reads >= ROWS_WITHOUT_READS_MAX &&
-		!aio_debug_suspend;
-}
-
-/* Could tasks help to insert this table's entries? */
-static bool
-tasks_help(const AioTablePolicy *policy)
-{
-	return policy != NULL && !in_memory(policy) &&
-		io_method != IOMETHOD_SYNC && AioTasksCanSuspend() &&
-		AioTaskLimit() >= 2;
-}
-
-/*
- * Rows were inserted under a policy: note whether there was anything to read,
- * given its generation and the number of reads before.
- */
-static void
-note_reads(AioTablePolicy *policy, uint64 generation, int nrows,
-		   int64 reads_before)
-{
-	if (generation != aio_policy_generation)
-		return;
-	Assert(pgBufferUsage.shared_blks_read >= reads_before);
-	if (pgBufferUsage.shared_blks_read != reads_before)
-		policy->rows_without_reads = 0;
-	else if (policy->rows_without_reads < ROWS_WITHOUT_READS_MAX)
-		policy->rows_without_reads += nrows;
-}
-
 /*
  * AioScopeBody: insert the index entries of the batch's rows.  Without a scope,
  * and a backlog, one after the other, as if there were no batch.
@@ -191,7 +149,7 @@ insert_batch(AioInsertBatch *batch, bool tasks)
 	else
 		insert_rows(NULL, batch);
 	if (batch->backlog == NULL)
-		note_reads(batch->policy, generation, batch->nslots, reads_before);
+		AioNoteReads(batch->policy, generation, batch->nslots, reads_before);
 }
 
 /*
@@ -208,7 +166,7 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool collects,
 {
 	uint64		generation = aio_policy_generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
-	bool		tasks = rri->ri_NumIndices >= 2 && tasks_help(policy) &&
+	bool		tasks = rri->ri_NumIndices >= 2 && AioTasksHelp(policy) &&
 		!(table != NULL && table->in_order);
 	List	   *recheck = NIL;
 	AioInsertBatch batch;
@@ -220,7 +178,7 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool collects,
 										   specConflict, arbiterIndexes,
 										   onlySummarizing, NULL);
 		if (policy != NULL)
-			note_reads(policy, generation, 1, reads_before);
+			AioNoteReads(policy, generation, 1, reads_before);
 		return recheck;
 	}
 
@@ -356,7 +314,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	batch.linenos = linenos;
 	insert_batch(&batch,
 				 (nslots >= 2 || rri->ri_NumIndices >= 2) &&
-				 tasks_help(batch.policy) &&
+				 AioTasksHelp(batch.policy) &&
 				 !(table != NULL && table->in_order));
 	return batch.rechecks;
 }

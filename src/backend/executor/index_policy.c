@@ -25,16 +25,26 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "aio/index_policy.h"
+#include "aio/task.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
+#include "storage/aio.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+
+/*
+ * A table does without tasks once the entries of so many rows, one after the
+ * other, needed no read.  Then the next read is waited for, and tasks are back:
+ * once in so many rows that is less, on any device, than they would cost.
+ */
+#define ROWS_WITHOUT_READS_MAX	1000
 
 uint64		aio_policy_generation = 0;
 
@@ -298,4 +308,38 @@ AioGetTablePolicy(ResultRelInfo *rri)
 	Assert(policy->relid == relid && policy_fits(policy, rri));
 	last_policy = policy;
 	return policy;
+}
+
+/* Have the indexes been in memory for so long that nothing will be read? */
+static bool
+in_memory(const AioTablePolicy *policy)
+{
+	return policy->rows_without_reads >= ROWS_WITHOUT_READS_MAX &&
+		!aio_debug_suspend;
+}
+
+/* Could tasks help to insert this table's entries? */
+bool
+AioTasksHelp(const AioTablePolicy *policy)
+{
+	return policy != NULL && !in_memory(policy) &&
+		io_method != IOMETHOD_SYNC && AioTasksCanSuspend() &&
+		AioTaskLimit() >= 2;
+}
+
+/*
+ * Rows were inserted under a policy: note whether there was anything to read,
+ * given its generation and the number of reads before.
+ */
+void
+AioNoteReads(AioTablePolicy *policy, uint64 generation, int nrows,
+			 int64 reads_before)
+{
+	if (generation != aio_policy_generation)
+		return;
+	Assert(pgBufferUsage.shared_blks_read >= reads_before);
+	if (pgBufferUsage.shared_blks_read != reads_before)
+		policy->rows_without_reads = 0;
+	else if (policy->rows_without_reads < ROWS_WITHOUT_READS_MAX)
+		policy->rows_without_reads += nrows;
 }

@@ -18,7 +18,15 @@
 /* aio.index_batch_memory, in kB */
 extern PGDLLIMPORT int aio_index_batch_memory;
 
-extern PGDLLIMPORT bool aio_batch_unique_keys;
+/* aio.batch_unique_keys */
+typedef enum AioBatchUniqueKeys
+{
+	AIO_BATCH_UNIQUE_KEYS_OFF,
+	AIO_BATCH_UNIQUE_KEYS_AUTO,
+	AIO_BATCH_UNIQUE_KEYS_ON,
+} AioBatchUniqueKeys;
+
+extern PGDLLIMPORT int aio_batch_unique_keys;
 
 /* rows of a statement that are inserted without a backlog */
 #define AIO_ROWS_BEFORE_BATCH	1000

@@ -39,6 +39,13 @@ typedef struct AioBacklogCounts
 	uint64		suspended;		/* tasks */
 } AioBacklogCounts;
 
+/* Where in the chunks an entry is. */
+typedef struct AioEntryPlace
+{
+	AioEntryChunk *chunk;
+	Size		at;
+} AioEntryPlace;
+
 /* The backlog of one index. */
 typedef struct AioIndexBacklog
 {
@@ -46,9 +53,12 @@ typedef struct AioIndexBacklog
 	const AioIndexAmOps *ops;	/* NULL if nothing is known */
 	bool		collects;		/* entries are collected, not inserted at once */
 	bool		order_checked;	/* whether they come in index order is known */
+	bool		in_order;		/* and they do */
 
 	AioEntryChunk *first;		/* chunks in input order */
 	AioEntryChunk *last;
+	AioEntryPlace portion;		/* where the batch begins, if it is one */
+	AioEntryPlace rest;			/* where the next portion will */
 	Size		own_bytes;		/* in what the access method keeps itself */
 	AioBacklogCounts counts;
 	struct AioTableBacklog *table;	/* whose index it is */
@@ -150,7 +160,16 @@ extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  ItemPointer tid, uint64 line, bool unique_at_once,
 						  bool unchanged);
 extern Size AioMemoryNeeded(const AioStatementBacklog *statement);
+extern void AioTakePortion(AioIndexBacklog *backlog, uint32 end);
 extern void AioFreeEntries(AioIndexBacklog *backlog);
+
+/* backlog_insert.c */
+extern AioEntry *AioSortEntries(AioIndexBacklog *backlog);
+extern void AioInsertSorted(AioIndexBacklog *backlog, AioEntry *entries);
+extern void AioDrainIndex(AioIndexBacklog *backlog);
+
+/* backlog_keys.c */
+extern void AioDrainKeys(AioStatementBacklog *statement);
 
 /* backlog_drain.c */
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);

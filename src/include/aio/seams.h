@@ -30,6 +30,7 @@
 #include "aio/ri.h"
 #include "aio/server.h"
 #include "aio/sibling_locks.h"
+#include "aio/table_gate.h"
 #include "aio/task.h"
 #include "aio/trigger_queue.h"
 #include "aio/usage.h"

@@ -11,6 +11,7 @@
 #ifndef AIO_SIBLING_LOCKS_H
 #define AIO_SIBLING_LOCKS_H
 
+#include "aio/table_gate.h"
 #include "aio/task.h"
 #include "storage/lock.h"
 
@@ -23,6 +24,7 @@ extern void AioLetSiblingsFinish(void);
 static inline void
 AioBeforeLockWait(void)
 {
+	Assert(!AioGateIsMine());
 	if (unlikely(aio_current_task != NULL))
 		AioLetSiblingsFinish();
 }

@@ -1,0 +1,322 @@
+/*-------------------------------------------------------------------------
+ *
+ * backlog_keys.c
+ *	  Insert the keys of a backlog that are enforced.
+ *
+ * In index order they are inserted with a check that neither waits nor fails,
+ * and what may be a duplicate is checked again in row order.  A session that
+ * inserts in another order than that of its rows may have keys in an index that
+ * another one waits for, and then wait for that one: a deadlock, where row
+ * order would have had one of them wait.
+ *
+ * So this is done only where nobody else is there: no other transaction in
+ * progress has written to the table, and none begins to until the keys are in,
+ * because the gate of the table is closed (table_gate.c).  To others it looks
+ * as if the rows had been inserted at that moment, one after the other, and no
+ * key of theirs has met a transaction that is in progress.  All indexes of the
+ * table whose keys are enforced take part, or none (backlog.c).  Otherwise the
+ * keys are inserted in row order, index by index for each row, as if they had
+ * not been collected, and their reads run ahead.
+ *
+ * Others wait at the gate meanwhile, so a backlog is inserted in portions of so
+ * many rows.  After each, those who have waited go first: they have a lock on
+ * the table then.  Who else writes is asked for each portion.
+ *
+ * Where nobody else can write to the table anyway, or if the user wants it so,
+ * all is inserted at once, without a gate.
+ *
+ * Tests: src/test/aio/isolation/specs/gate.spec,
+ *		  src/test/aio/index/t/006_gate.pl, src/test/aio/sql.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/index_backlog.h"
+#include "aio/index_insert.h"
+#include "aio/index_policy.h"
+#include "aio/index_task.h"
+#include "aio/table_gate.h"
+#include "commands/copyfrom_internal.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/injection_point.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* rows whose keys are inserted while a gate is closed, at most */
+#define ROWS_AT_ONCE	(64 * 1024)
+
+/* after so many rows in row order, see whether the others have gone */
+#define ROWS_IN_ROW_ORDER	1000
+
+/* The index at this position, if the backlog has keys for it; or NULL. */
+static AioIndexBacklog *
+keys_at(AioTableBacklog *table, int position)
+{
+	AioIndexBacklog *backlog = &table->indexes[position];
+
+	return backlog->batch.unique && backlog->first != NULL ? backlog : NULL;
+}
+
+/* The table for which a statement has keys, or NULL. */
+static AioTableBacklog *
+find_table(AioStatementBacklog *statement)
+{
+	AioTableBacklog *found = NULL;
+
+	for (AioTableBacklog *table = statement->tables; table; table = table->next)
+	{
+		for (int i = 0; i < table->nindexes; i++)
+		{
+			if (keys_at(table, i) == NULL)
+				continue;
+			/* statements whose keys may wait insert into one table */
+			Assert(found == NULL || found == table);
+			found = table;
+		}
+	}
+	return found;
+}
+
+/* The next portion: the keys of rows before this one.  Are there any? */
+static bool
+take_portion(AioTableBacklog *table, uint32 end)
+{
+	bool		any = false;
+
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		AioIndexBacklog *backlog = keys_at(table, i);
+
+		if (backlog == NULL)
+			continue;
+		AioTakePortion(backlog, end);
+		any |= backlog->batch.nentries > 0;
+	}
+	return any;
+}
+
+/* ------------------------------------------------------------------------
+ * In index order
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Insert a portion index by index.  If it needs a gate, and that cannot be
+ * closed, returns false and does nothing.
+ */
+static bool
+insert_in_index_order(AioTableBacklog *table, bool needs_gate)
+{
+	AioEntry  **sorted = palloc0(sizeof(AioEntry *) * table->nindexes);
+	volatile bool alone = !needs_gate;
+
+	/* this may look up catalogs, and wait for locks on these */
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		AioIndexBacklog *backlog = keys_at(table, i);
+
+		if (backlog != NULL)
+			sorted[i] = AioSortEntries(backlog);
+	}
+
+	PG_TRY();
+	{
+		if (needs_gate)
+			alone = AioCloseGate(table->rri->ri_RelationDesc);
+		if (needs_gate && alone)
+			INJECTION_POINT("aio-gate-closed", NULL);
+		for (int i = 0; alone && i < table->nindexes; i++)
+		{
+			AioIndexBacklog *backlog = keys_at(table, i);
+
+			if (backlog != NULL)
+				AioInsertSorted(backlog, sorted[i]);
+		}
+		if (alone)
+			AioCheckConflicts(table->statement);
+	}
+	PG_FINALLY();
+	{
+		AioOpenGate();
+	}
+	PG_END_TRY();
+	return alone;
+}
+
+/* ------------------------------------------------------------------------
+ * In row order
+ * ------------------------------------------------------------------------
+ */
+
+/* Insert a key as its row would have, in a task if there is a scope. */
+static void
+insert_key(AioIndexBacklog *backlog, IndexTuple tuple, AioScope *scope)
+{
+	AioStatementBacklog *statement = backlog->table->statement;
+	AioIndexBatch *batch = &backlog->batch;
+	CopyFromState cstate = statement->cstate;
+	uint64		line = statement->base_line + AioGetEntryRow(tuple)->line;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	AioIndexTask *task;
+
+	Assert(batch->info->ii_NumIndexAttrs == RelationGetDescr(batch->index)->natts);
+	index_deform_tuple(tuple, RelationGetDescr(batch->index), values, isnull);
+	if (scope == NULL || backlog->ops->concurrency != AIO_INDEX_CONCURRENT)
+	{
+		if (scope != NULL)
+			AioScopeJoin(scope);
+		if (cstate != NULL)
+			cstate->cur_lineno = line;
+		index_insert(batch->index, values, isnull, &tuple->t_tid, batch->heap,
+					 UNIQUE_CHECK_YES, false, batch->info);
+		return;
+	}
+	task = AioPrepareIndexTask(scope, backlog->ops, batch->index, batch->heap,
+							   batch->info, values, isnull, &tuple->t_tid);
+	task->check_unique = UNIQUE_CHECK_YES;
+	task->ordered = true;
+	task->cur_lineno = cstate != NULL ? &cstate->cur_lineno : NULL;
+	task->lineno = line;
+	AioStartIndexTask(scope, task);
+}
+
+/* AioScopeBody, or without a scope: insert a portion row by row. */
+static void
+insert_rows(AioScope *scope, void *arg)
+{
+	AioTableBacklog *table = arg;
+	AioEntry  **next = palloc0(sizeof(AioEntry *) * table->nindexes);
+	AioEntry  **end = palloc0(sizeof(AioEntry *) * table->nindexes);
+
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		AioIndexBacklog *backlog = keys_at(table, i);
+
+		if (backlog == NULL)
+			continue;
+		next[i] = AioListEntries(&backlog->batch);
+		end[i] = next[i] + backlog->batch.nentries;
+	}
+	for (;;)
+	{
+		int			first = -1;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < table->nindexes; i++)
+		{
+			if (next[i] < end[i] &&
+				(first < 0 || AioGetEntryRow(next[i]->tuple)->number <
+				 AioGetEntryRow(next[first]->tuple)->number))
+				first = i;
+		}
+		if (first < 0)
+			break;
+		insert_key(&table->indexes[first], (next[first]++)->tuple, scope);
+	}
+}
+
+/* Insert a portion of that many rows as if they had not been collected. */
+static void
+insert_in_row_order(AioTableBacklog *table, int nrows)
+{
+	AioTablePolicy *policy = AioGetTablePolicy(table->rri);
+	uint64		generation = aio_policy_generation;
+	int64		reads_before = pgBufferUsage.shared_blks_read;
+
+	INJECTION_POINT("aio-keys-in-row-order", NULL);
+	if (AioTasksHelp(policy))
+		AioScopeRun(insert_rows, table, AioIsDataError);
+	else
+		insert_rows(NULL, table);
+	AioNoteReads(policy, generation, nrows, reads_before);
+}
+
+/* ------------------------------------------------------------------------
+ * All keys
+ * ------------------------------------------------------------------------
+ */
+
+/* Insert the keys of a portion of rows, from this one on.  Returns its end. */
+static uint32
+insert_portion(AioTableBacklog *table, uint32 begin, bool needs_gate)
+{
+	bool		alone = !needs_gate || !AioOthersWrite(table->rri->ri_RelationDesc);
+	uint32		end = !needs_gate ? PG_UINT32_MAX :
+		begin + (alone ? ROWS_AT_ONCE : ROWS_IN_ROW_ORDER);
+
+	if (!take_portion(table, end))
+		return end;
+	/* somebody may come while it is sorted */
+	if (!alone || !insert_in_index_order(table, needs_gate))
+		insert_in_row_order(table, end - begin);
+	return end;
+}
+
+static void
+insert_all(AioTableBacklog *table)
+{
+	AioStatementBacklog *statement = table->statement;
+	bool		needs_gate = aio_batch_unique_keys != AIO_BATCH_UNIQUE_KEYS_ON &&
+		!CheckRelationLockedByMe(table->rri->ri_RelationDesc, ShareLock, true);
+	MemoryContext context = AllocSetContextCreate(statement->context,
+												  "index backlog keys",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	/* the row that is being inserted may have some, too */
+	for (uint32 row = 0; row <= statement->rows;)
+	{
+		row = insert_portion(table, row, needs_gate);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		AioIndexBacklog *backlog = keys_at(table, i);
+
+		if (backlog != NULL)
+			AioFreeEntries(backlog);
+	}
+}
+
+/*
+ * Insert all keys of a statement that are enforced.  Waits for other
+ * transactions, and raises the error of the first row that fails, with its line
+ * as COPY's current one.
+ */
+void
+AioDrainKeys(AioStatementBacklog *statement)
+{
+	CopyFromState cstate = statement->cstate;
+	AioTableBacklog *table = find_table(statement);
+	uint64		save_lineno;
+	bool		save_line_valid;
+	bool		save_relname_only;
+
+	if (table == NULL)
+		return;
+	Assert(statement->keys);
+	if (cstate == NULL)
+	{
+		insert_all(table);
+		return;
+	}
+
+	save_lineno = cstate->cur_lineno;
+	save_line_valid = cstate->line_buf_valid;
+	save_relname_only = cstate->relname_only;
+	cstate->line_buf_valid = false;
+	cstate->relname_only = false;
+	cstate->cur_attname = NULL;
+	insert_all(table);
+	cstate->cur_lineno = save_lineno;
+	cstate->line_buf_valid = save_line_valid;
+	cstate->relname_only = save_relname_only;
+}
