@@ -45,7 +45,7 @@ def session_settings(rng, known):
     chosen = {
         'aio.await_index_inserts': rng.choice(['on', 'on', 'on', 'off']),
         'aio.index_batch_memory': rng.choice([0, '1kB', '20kB', '200kB', '64MB', '64MB']),
-        'aio.batch_unique_keys': rng.choice(['on', 'off']),
+        'aio.batch_unique_keys': rng.choice(['on', 'auto', 'off']),
         'aio.max_tasks': rng.choice([1, 2, 64, 1024]),
         'aio.pipelined_commits': rng.choice(['on', 'off']),
         'aio.debug_rows_before_batch': rng.choice([0, 0, 0, 3, 100, 1000]),

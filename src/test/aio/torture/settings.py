@@ -73,7 +73,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
     ours = {
         'aio.await_index_inserts': rng.random() < 0.9,
         'aio.index_batch_memory': rng.choice([0, '64kB', '64MB', '64MB']),
-        'aio.batch_unique_keys': rng.random() < 0.3,
+        'aio.batch_unique_keys': rng.choice(['off', 'auto', 'auto', 'on']),
         'aio.preallocation_size': rng.choice([0, 64, 4096]),
         'aio.pipelined_commits': rng.random() < 0.6,
         'aio.lookup_ahead': rng.choice([0, 2, 64, 64, 1024]),

@@ -123,12 +123,17 @@ is($tight->{entries}, 12000, 'little memory: all collected nevertheless');
 run(q{
 	CREATE TABLE k (LIKE source);
 	CREATE UNIQUE INDEX k_a ON k (a);});
-collects('INSERT INTO k SELECT * FROM source', 0, 'unique keys do not wait');
-collects(q{UPDATE k SET a = a || 'x'}, 0, 'nor do those of UPDATE');
-collects('BEGIN; LOCK k IN SHARE MODE; TRUNCATE k; INSERT INTO k SELECT * FROM source; COMMIT', 4000, 'unless nobody else can insert');
-$node->append_conf('postgresql.conf', 'aio.batch_unique_keys = on');
+collects('INSERT INTO k SELECT * FROM source', 4000, 'unique keys wait');
+collects(q{UPDATE k SET a = a || 'x'}, 0, 'but not those of UPDATE');
+collects(q{CREATE UNIQUE INDEX k_id ON k (id); INSERT INTO k SELECT id + 5000, a || 'y', b FROM source}, 8000, 'those of several indexes do so together, also if one is in order');
+collects(q{DROP INDEX k_id; TRUNCATE k; ALTER TABLE k ADD CONSTRAINT k_id UNIQUE (id) DEFERRABLE; INSERT INTO k SELECT * FROM source}, 0, 'if they can');
+collects('ALTER TABLE k DROP CONSTRAINT k_id; ALTER TABLE k ADD CONSTRAINT k_id EXCLUDE USING btree (id WITH =); TRUNCATE k; INSERT INTO k SELECT * FROM source', 0, 'an exclusion constraint cannot');
+collects('SET aio.batch_unique_keys = on; TRUNCATE k; INSERT INTO k SELECT * FROM source', 4000, 'which does not matter if that is asked for');
+run('ALTER TABLE k DROP CONSTRAINT k_id');
+collects('SET aio.batch_unique_keys = off; TRUNCATE k; INSERT INTO k SELECT * FROM source', 0, 'they do not wait if that is not wanted');
+collects('SET aio.batch_unique_keys = off; BEGIN; LOCK k IN SHARE MODE; TRUNCATE k; INSERT INTO k SELECT * FROM source; COMMIT', 4000, 'unless nobody else can insert');
+$node->append_conf('postgresql.conf', 'aio.batch_unique_keys = true');
 $node->reload;
-collects('TRUNCATE k; INSERT INTO k SELECT * FROM source', 4000, 'or it is asked for');
 collects(q{CREATE SEQUENCE q; INSERT INTO k SELECT nextval('q'), a || 'n', b FROM source}, 0, 'not if later rows advance a sequence');
 collects(q{CREATE FUNCTION plain(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN i; END'; INSERT INTO k SELECT plain(id), a || 'u', b FROM source},
 	0, 'nor if they call user code');

@@ -143,7 +143,7 @@ for my $number (0 .. $tables - 1)
 	{
 		my $count = any(10, 500, 1500, 4000);
 		my $query = rows($first, $count, any(50, 1_000_000_000, 1_000_000_000), any(0, 0, 0, 1, 2));
-		my $settings = 'SET aio.batch_unique_keys = ' . any('on', 'on', 'off') . '; SET aio.index_batch_memory = ' . any("'1kB'", "'20kB'", "'200kB'", "'64MB'") . ';'
+		my $settings = 'SET aio.batch_unique_keys = ' . any('on', 'auto', 'auto', 'off') . '; SET aio.index_batch_memory = ' . any("'1kB'", "'20kB'", "'200kB'", "'64MB'") . ';'
 		  . ($can_collect ? ' SET aio.debug_rows_before_batch = ' . any(0, 0, 3, 100) . '; SET aio.debug_suspend = ' . any('on', 'off') . ';' : '');
 		my $script = any(
 			"INSERT INTO TABLE $query",
