@@ -34,7 +34,8 @@
  * written on their account: a statement that writes has asked for the lock
  * itself.
  *
- * Tests: src/test/aio/isolation/specs/gate.spec, src/test/aio/index/t/006_gate.pl.
+ * Tests: src/test/aio/isolation/specs/gate.spec,
+ *		  src/test/aio/index/t/006_gate.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
