@@ -27,12 +27,16 @@ typedef struct AioRiTarget
 
 /*
  * A search that triggers of a foreign key make for rows of one table: for the
- * row in the other table that it refers to, or for those that refer to it.
+ * row in the other table that it refers to, or for those that refer to it.  Or
+ * one that logical replication makes, for rows that have the key of the one
+ * given, whose columns are the table's.
  */
 typedef struct AioRiSearch
 {
 	Oid			table;			/* in which rows are searched */
 	bool		partitioned;	/* in its partitions, rather */
+	Oid			index;			/* in this index, if it is known, */
+	bool		by_identity;	/* or in that of the replica identity */
 	int			nkeys;
 	AttrNumber	attnums[INDEX_MAX_KEYS];	/* of the table */
 	Oid			operators[INDEX_MAX_KEYS];	/* table's column = row's column */
@@ -61,6 +65,22 @@ typedef struct AioRiDirect
 	AioRiTarget *target;		/* NULL: only by a query */
 } AioRiDirect;
 
+/* targets of one search whose leaves are not awaited */
+#define AIO_RI_STEPS_MAX	4
+
+/* Which of them have a second step to make: AioAddProbe()'s 'begun' of each. */
+typedef struct AioRiSteps
+{
+	bool		begun[AIO_RI_STEPS_MAX];
+} AioRiSteps;
+
+/* Keys that are probed together. */
+typedef struct AioRiProbes
+{
+	List	   *probes;			/* AioAddProbe() */
+	List	   *opened;			/* of AioRiTarget */
+} AioRiProbes;
+
 typedef struct AioRiAhead AioRiAhead;
 
 /* What is kept for a queue of triggers. */
@@ -83,14 +103,22 @@ extern AioTriggerQueue *AioFindTriggerQueue(const EState *estate);
 extern AioTriggerQueue *AioTriggerQueueOf(EState *estate);
 
 /* ri_search.c */
+extern Relation AioRiOpenIfFree(Oid relid);
 extern AioRiSearch *AioRiMakeSearch(const AioRiConstraint *constraint,
 									bool of_parent, Relation rel);
 extern AioRiTarget *AioRiGetTarget(AioRiSearch *search, Oid relid);
 extern List *AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row);
+extern bool AioRiIsKnown(AioRiSearch *search, TupleTableSlot *row);
 extern bool AioRiSetKeys(const AioRiSearch *search, const AioRiTarget *target,
 						 TupleTableSlot *row, bool copy, ScanKey keys);
 extern bool AioRiOpenTarget(AioRiTarget *target);
 extern void AioRiCloseTarget(AioRiTarget *target);
+
+/* ri_probe.c */
+extern bool AioRiAddProbes(AioRiProbes *probes, AioRiSearch *search,
+						   TupleTableSlot *row, int ahead, AioRiSteps *steps,
+						   bool again, bool near);
+extern void AioRiEndProbes(AioRiProbes *probes);
 
 /* ri_direct.c */
 extern uint64 aio_ri_generation;

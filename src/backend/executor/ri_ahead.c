@@ -29,22 +29,14 @@
 #include "aio/usage.h"
 #include "catalog/pg_am_d.h"
 #include "commands/trigger.h"
-#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "ri.h"
 #include "storage/aio.h"
-#include "utils/datum.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-
-/* targets of one search whose leaves are not awaited */
-#define STEPS_MAX		4
-
-/* keys that are remembered of a search, a power of 2 */
-#define SEEN_KEYS		1024
 
 /* the part of a window that is looked up at a time */
 #define EVENTS_AT_A_TIME(distance)	(((distance) + 7) / 8)
@@ -74,7 +66,7 @@ typedef struct RiEvent
 	AioTriggerCursor cursor;
 	uint64		number;
 	bool		row_wanted;		/* its row was not in memory */
-	bool		begun[STEPS_MAX];	/* AioAddProbe() */
+	AioRiSteps	steps;
 } RiEvent;
 
 struct AioRiAhead
@@ -100,8 +92,7 @@ struct AioRiAhead
 	uint32		ndone;			/* and the first that has a step to make */
 
 	/* while events are looked up */
-	List	   *probes;			/* AioAddProbe() */
-	List	   *opened;			/* of AioRiTarget */
+	AioRiProbes probes;
 };
 
 /* queues that look ahead */
@@ -226,52 +217,6 @@ get_source(AioRiAhead *ahead, Oid trigger, Oid relid)
 	return source;
 }
 
-/* Has this key been looked up before? */
-static bool
-is_known(AioRiAhead *ahead, AioRiSearch *search, TupleTableSlot *row)
-{
-	uint32		hash = 1;
-	uint32	   *seen;
-
-	for (int i = 0; i < search->nkeys; i++)
-	{
-		CompactAttribute *type =
-			TupleDescCompactAttr(row->tts_tupleDescriptor,
-								 search->row_attnums[i] - 1);
-		bool		isnull;
-		Datum		value = slot_getattr(row, search->row_attnums[i], &isnull);
-
-		if (isnull)
-			return true;
-		hash = hash_combine(hash, datum_image_hash(value, type->attbyval,
-												   type->attlen));
-	}
-	if (search->seen == NULL)
-		search->seen = MemoryContextAllocZero(ahead->context,
-											  SEEN_KEYS * sizeof(uint32));
-	seen = &search->seen[hash % SEEN_KEYS];
-	if (*seen == hash)
-		return true;
-	*seen = hash;
-	return false;
-}
-
-static bool
-open_target(AioRiAhead *ahead, AioRiTarget *target)
-{
-	if (list_member_ptr(ahead->opened, target))
-		return true;
-	if (!AioRiOpenTarget(target))
-		return false;
-	if (AioLookupLimit(target->lookup.heap) == 0)
-	{
-		AioRiCloseTarget(target);
-		return false;
-	}
-	ahead->opened = lappend(ahead->opened, target);
-	return true;
-}
-
 /* The row with which an event's keys are found; NULL if it has to be read. */
 static TupleTableSlot *
 get_row(RiSource *source, const AioTriggerEvent *event, bool *has_read)
@@ -289,35 +234,14 @@ get_row(RiSource *source, const AioTriggerEvent *event, bool *has_read)
 	return row;
 }
 
-/*
- * Have an event's keys probed, for the first time or again.  Returns whether
- * any of them was not known.
- */
+/* Have an event's keys probed, for the first time or again. */
 static bool
 add_keys(AioRiAhead *ahead, RiSource *source, TupleTableSlot *row, RiEvent *event,
 		 bool again, bool near)
 {
-	AioRiSearch *search = source->search;
-	int			i = 0;
-
-	if (!again && is_known(ahead, search, row))
-		return false;
-	foreach_ptr(AioRiTarget, target, AioRiFindTargets(search, row))
-	{
-		bool	   *begun = i < STEPS_MAX ? &event->begun[i] : NULL;
-		ScanKey		keys;
-
-		i++;
-		if (again && (begun == NULL || !*begun))
-			continue;
-		keys = palloc_array(ScanKeyData, target->lookup.nkeys);
-		if (AioRiSetKeys(search, target, row, true, keys) &&
-			open_target(ahead, target))
-			ahead->probes = AioAddProbe(ahead->probes, &target->lookup, keys,
-										(int) (event->number - ahead->due),
-										near && !again ? NULL : begun);
-	}
-	return i > 0;
+	return AioRiAddProbes(&ahead->probes, source->search, row,
+						  (int) (event->number - ahead->due), &event->steps,
+						  again, near);
 }
 
 /* An event that is new.  Is there anything to look up for it? */
@@ -353,7 +277,7 @@ add_again(AioRiAhead *ahead, RiEvent *event, bool *has_read)
 	TupleTableSlot *row;
 
 	if (!event->row_wanted &&
-		memchr(event->begun, true, sizeof(event->begun)) == NULL)
+		memchr(event->steps.begun, true, sizeof(event->steps.begun)) == NULL)
 		return;
 	AioGetTriggerEvent(&event->cursor, &queued);
 	source = get_source(ahead, queued.trigger, queued.relid);
@@ -405,14 +329,12 @@ look_ahead(AioRiAhead *ahead)
 		return;
 	MemoryContextReset(ahead->probe_context);
 	old = MemoryContextSwitchTo(ahead->probe_context);
-	ahead->probes = NIL;
-	ahead->opened = NIL;
+	MemSet(&ahead->probes, 0, sizeof(ahead->probes));
 	nnew = add_events(ahead, &has_read);
-	has_read |= AioRunProbes(ahead->probes);
-	if (ahead->probes == NIL && has_read)
+	if (ahead->probes.probes == NIL && has_read)
 		AioSubmitBatch();
-	foreach_ptr(AioRiTarget, target, ahead->opened)
-		AioRiCloseTarget(target);
+	has_read |= AioRunProbes(ahead->probes.probes);
+	AioRiEndProbes(&ahead->probes);
 	MemoryContextSwitchTo(old);
 
 	if (nnew > 0)

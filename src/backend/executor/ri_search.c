@@ -7,7 +7,8 @@
  * expected to scan the index that has most of the key's columns in front, of
  * the table or of the partition to which the rows belong.  If there is no such
  * index, or if the rows may be in any of many partitions, nothing is looked up.
- * A check without a query (ri_check.c) scans the same index.
+ * A check without a query (ri_check.c) scans the same index.  Logical
+ * replication says which index it scans (apply_key.c).
  *
  * Relations are opened under locks for which nobody has to wait, and which are
  * given back at once.  Those of a target are open while probes run; so VACUUM
@@ -29,7 +30,9 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
+#include "common/hashfn.h"
 #include "parser/parse_coerce.h"
+#include "replication/logicalrelation.h"
 #include "ri.h"
 #include "storage/lmgr.h"
 #include "utils/datum.h"
@@ -41,8 +44,12 @@
 /* partitions of a table that are searched if it is not known which is meant */
 #define PARTITIONS_MAX	16
 
-static Relation
-open_if_free(Oid relid)
+/* keys that are remembered of a search, a power of 2 */
+#define SEEN_KEYS		1024
+
+/* Open a relation under AccessShareLock, or return NULL if that would wait. */
+Relation
+AioRiOpenIfFree(Oid relid)
 {
 	Relation	rel;
 
@@ -154,15 +161,29 @@ set_keys(const AioRiSearch *search, Relation table, Relation index,
 	return n;
 }
 
+/* Indexes of this table, one of which is going to be scanned. */
+static List *
+indexes_of(const AioRiSearch *search, Relation table)
+{
+	if (OidIsValid(search->index))
+		return list_make1_oid(search->index);
+	if (search->by_identity)
+		return list_make1_oid(GetRelationIdentityOrPK(table));
+	return RelationGetIndexList(table);
+}
+
 /* Find the index of this table that is going to be scanned. */
 static void
 choose_index(AioRiSearch *search, Relation table, AioRiTarget *target)
 {
-	foreach_oid(indexid, RelationGetIndexList(table))
+	foreach_oid(indexid, indexes_of(search, table))
 	{
 		AioRiTarget candidate = {.table = target->table,.index = indexid};
-		Relation	index = open_if_free(indexid);
+		Relation	index;
 
+		if (!OidIsValid(indexid))
+			continue;
+		index = AioRiOpenIfFree(indexid);
 		if (index == NULL)
 		{
 			search->incomplete = true;
@@ -198,7 +219,7 @@ AioRiGetTarget(AioRiSearch *search, Oid relid)
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(search));
 	target = palloc0(sizeof(AioRiTarget));
 	target->table = relid;
-	table = open_if_free(relid);
+	table = AioRiOpenIfFree(relid);
 	if (table != NULL)
 	{
 		if (RELKIND_HAS_TABLE_AM(table->rd_rel->relkind))
@@ -272,7 +293,7 @@ AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row)
 
 	while (!is_leaf && OidIsValid(relid))
 	{
-		Relation	rel = open_if_free(relid);
+		Relation	rel = AioRiOpenIfFree(relid);
 
 		if (rel == NULL)
 			return NIL;
@@ -290,6 +311,39 @@ AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row)
 			result = lappend(result, target);
 	}
 	return result;
+}
+
+/*
+ * Has the key of a row been asked for before?  If a part of it is null, it is
+ * not searched for.
+ */
+bool
+AioRiIsKnown(AioRiSearch *search, TupleTableSlot *row)
+{
+	uint32		hash = 1;
+	uint32	   *seen;
+
+	for (int i = 0; i < search->nkeys; i++)
+	{
+		CompactAttribute *type =
+			TupleDescCompactAttr(row->tts_tupleDescriptor,
+								 search->row_attnums[i] - 1);
+		bool		isnull;
+		Datum		value = slot_getattr(row, search->row_attnums[i], &isnull);
+
+		if (isnull)
+			return true;
+		hash = hash_combine(hash, datum_image_hash(value, type->attbyval,
+												   type->attlen));
+	}
+	if (search->seen == NULL)
+		search->seen = MemoryContextAllocZero(GetMemoryChunkContext(search),
+											  SEEN_KEYS * sizeof(uint32));
+	seen = &search->seen[hash % SEEN_KEYS];
+	if (*seen == hash)
+		return true;
+	*seen = hash;
+	return false;
 }
 
 /*
@@ -329,10 +383,10 @@ AioRiSetKeys(const AioRiSearch *search, const AioRiTarget *target,
 bool
 AioRiOpenTarget(AioRiTarget *target)
 {
-	target->lookup.heap = open_if_free(target->table);
+	target->lookup.heap = AioRiOpenIfFree(target->table);
 	if (target->lookup.heap == NULL)
 		return false;
-	target->lookup.index = open_if_free(target->index);
+	target->lookup.index = AioRiOpenIfFree(target->index);
 	if (target->lookup.index == NULL)
 	{
 		relation_close(target->lookup.heap, AccessShareLock);
