@@ -14,6 +14,7 @@
 #ifndef AIO_SEAMS_H
 #define AIO_SEAMS_H
 
+#include "aio/apply_ahead.h"
 #include "aio/backlog.h"
 #include "aio/block.h"
 #include "aio/btree_leaf.h"
@@ -116,6 +117,17 @@ AioBeforeMessage(int action)
 {
 	if (unlikely(aio_rows_applied > 0))
 		AioEndApplyFor(action);
+}
+
+/*
+ * RelationFindReplTupleByIndex(): logical replication searches in an index; is
+ * it that of the replica identity?
+ */
+static inline void
+AioBeforeSearch(bool by_identity)
+{
+	if (unlikely(aio_rows_applied > 0) && !by_identity)
+		AioEndApply();
 }
 
 /* BeginInternalSubTransaction(): what is inserted from now on may be undone */
