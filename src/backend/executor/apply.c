@@ -4,16 +4,23 @@
  *	  Index entries of rows that logical replication applies.
  *
  * Each change that a subscription's worker receives is a statement of its own:
- * upstream sets up an executor state for it, inserts one row, and tears the
- * state down.  Insertions that follow one another in a transaction share a
- * backlog all the same.  It belongs to a statement that we make up, which has
- * the tables of those insertions open.
+ * upstream sets up an executor state for it, changes one row, and tears the
+ * state down.  The changes of a transaction share a backlog all the same.  It
+ * belongs to a statement that we make up, which has the tables of those changes
+ * open.
  *
- * Changes of other kinds search for rows without the executor, and DDL in a
- * trigger wants the tables for itself; so the made-up statement ends before
- * either, and before the transaction does.  Queries of triggers and functions
- * drain it like any other backlog (INVARIANT-32): its command id is that of the
- * first of its rows.
+ * DDL, as in a trigger, and TRUNCATE want the tables for themselves; so the
+ * made-up statement ends before either, and before the transaction does.
+ * Queries of triggers and functions drain it like any other backlog
+ * (INVARIANT-32): its command id is that of the first of its rows.
+ *
+ * INVARIANT-72: the worker searches for the rows that it updates and deletes
+ * without the executor, but never in an index that lacks entries.  That of the
+ * replica identity is unique, and so its entries are not collected; the made-up
+ * statement ends before a search in another one.
+ *
+ * INVARIANT-33: a version of a row that the transaction has replaced or deleted
+ * cannot die before the transaction ends.
  *
  * Entries are not collected in a subtransaction; only parallel apply workers
  * make subtransactions.
@@ -59,7 +66,7 @@ typedef struct ApplyStatement
 	int			nopen;			/* of these */
 } ApplyStatement;
 
-/* rows that have been inserted since a change of another kind */
+/* rows whose index entries may be collected, since something ended that */
 uint64		aio_rows_applied = 0;
 
 static ApplyStatement *statement = NULL;
@@ -154,6 +161,8 @@ AioEndApplyFor(int action)
 	switch ((LogicalRepMsgType) action)
 	{
 		case LOGICAL_REP_MSG_INSERT:
+		case LOGICAL_REP_MSG_UPDATE:
+		case LOGICAL_REP_MSG_DELETE:
 		case LOGICAL_REP_MSG_RELATION:
 		case LOGICAL_REP_MSG_TYPE:
 			/* tables and types are described as they are met */
@@ -202,9 +211,9 @@ same_indexes(const ResultRelInfo *a, const ResultRelInfo *b)
 }
 
 /*
- * The backlog for a row that has been received and inserted into the heap, or
- * NULL if its index entries are to be inserted at once.  rri is the message's
- * own, as is the row's command id.
+ * The backlog for a row, or a new version of one, that has been received and
+ * put into the heap, or NULL if its index entries are to be inserted at once.
+ * rri is the message's own, as is the row's command id.
  */
 AioTableBacklog *
 AioApplyBacklog(ResultRelInfo *rri, CommandId cid)

@@ -24,8 +24,9 @@
  *
  * INVARIANT-33: no row dies while its entries are in a backlog, as VACUUM
  * could then give its place to another one.  Rows of a running statement are
- * killed by speculative insertion only, which drains before (index_insert.c).
- * A statement whose subtransaction has been rolled back drains no more.
+ * killed by speculative insertion only, which drains before (index_insert.c);
+ * those of logical replication, not before their transaction ends (apply.c).  A
+ * statement whose subtransaction has been rolled back drains no more.
  *
  * Tests: src/test/aio/sql, src/test/aio/index/t.
  *

@@ -263,7 +263,7 @@ AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 	AioTablePolicy *policy = find_policy(rri);
 	AioTableBacklog *backlog = NULL;
 
-	if (policy != NULL && !update)
+	if (policy != NULL)
 	{
 		backlog = AioApplyBacklog(rri, estate->es_output_cid);
 		policy = AioGetTablePolicy(rri);

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the pgawait authors
 
-# A subscription's worker collects index entries of the rows that it applies:
+# A subscription's worker collects index entries of the changes that it applies:
 # when they wait, who finds them, and what is left of a transaction that fails.
 
 use strict;
@@ -97,8 +97,12 @@ drains(1, "$rows(1, 3000) n", 'an INSERT');
 drains(0, "$rows(3001, 4000) n", 'few rows');
 drains(1, join('; ', 'BEGIN', (map { "$rows($_, $_) n" } 4001 .. 5500), 'COMMIT'), 'many statements in a transaction');
 drains(0, join('; ', map { "$rows($_, $_) n" } 5501 .. 7000), 'many transactions');
-drains(2, "BEGIN; $rows(7001, 9000) n; DELETE FROM t WHERE id % 5 = 0; $rows(9001, 11000) n; COMMIT",
+drains(1, "BEGIN; $rows(7001, 9000) n; DELETE FROM t WHERE id % 5 = 0; $rows(9001, 11000) n; COMMIT",
 	'a deletion in between');
+drains(1, "BEGIN; UPDATE t SET a = md5(a), b = b + 1 WHERE id <= 3000; $rows(11000, 11000) n ON CONFLICT (id) DO UPDATE SET b = -1; DELETE FROM t WHERE id % 7 = 0; COMMIT",
+	'updates');
+drains(1, "BEGIN; UPDATE t SET b = b + 1 WHERE id <= 1500; UPDATE t SET b = b + 1 WHERE id <= 1500; $rows(11001, 11100) n; DELETE FROM t WHERE id <= 1000 OR id > 11000; COMMIT",
+	'rows that are updated again, and deleted');
 drains(1, q{BEGIN; INSERT INTO keyless SELECT md5(n::text), n FROM generate_series(1, 2000) n;
 	UPDATE keyless SET b = -1 WHERE b = 1999; DELETE FROM keyless WHERE b BETWEEN 100 AND 200; COMMIT},
 	'rows without a key are searched for in a common index');
