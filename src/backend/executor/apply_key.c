@@ -163,7 +163,7 @@ receive_is_known(Oid function)
 static Bitmapset *
 columns_of_index(Oid indexid)
 {
-	Relation	index = AioRiOpenIfFree(indexid);
+	Relation	index = AioOpenIfFree(indexid);
 	Bitmapset  *result = NULL;
 
 	if (index == NULL)
@@ -279,7 +279,7 @@ get_key(const LogicalRepRelMapEntry *entry)
 		key->indexid == entry->localindexoid)
 		return key;
 	old = MemoryContextSwitchTo(key_context);
-	rel = AioRiOpenIfFree(entry->localreloid);
+	rel = AioOpenIfFree(entry->localreloid);
 	if (rel != NULL)
 	{
 		/* it may have been found out of date when the lock was taken */

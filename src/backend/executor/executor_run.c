@@ -133,6 +133,24 @@ AioAllRowsWanted(EState *estate, const Plan *node, bool begun)
 	return false;
 }
 
+/*
+ * Of the rows that the topmost node of this statement is going to return, how
+ * many more will be asked for until the plan has been run?  At most 'max', and
+ * 1 if that is not known.
+ */
+uint64
+AioRowsWanted(const EState *estate, uint64 max)
+{
+	if (running.query == NULL || running.query->estate != estate)
+		return Min(max, 1);
+	if (running.to_end)
+		return max;
+	if (running.query->operation != CMD_SELECT)
+		return Min(max, 1);
+	Assert(estate->es_processed < running.count);
+	return Min(max, running.count - estate->es_processed);
+}
+
 static void
 run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
 {
@@ -149,6 +167,7 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 
 	running.query = query;
 	running.to_end = count == 0;
+	running.count = count;
 	running.goes_on = query->already_executed;
 	running.nest_level = GetCurrentTransactionNestLevel();
 	running.misses = 0;

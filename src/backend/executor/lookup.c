@@ -42,9 +42,6 @@
  */
 #define WAITS_BEFORE_SEARCH		3
 
-uint64		aio_pages_missed = 0;
-Oid			aio_rel_missed = InvalidOid;
-
 static void
 loop_waits(AioLookupLoop *loop, Relation rel)
 {

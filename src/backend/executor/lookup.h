@@ -84,6 +84,7 @@ typedef struct AioLookupTarget
 extern int	AioLookupLimit(Relation heap);
 extern const AioIndexAmOps *AioLookupAm(Relation index, Relation heap);
 extern bool AioMayProbe(const AioLookupTarget *target);
+extern Relation AioOpenIfFree(Oid relid);
 extern List *AioAddProbe(List *probes, AioLookupTarget *target, ScanKey keys,
 						 int ahead, bool *begun);
 extern bool AioRunProbes(List *probes);
@@ -98,16 +99,17 @@ extern bool AioRunProbes(List *probes);
 
 /*
  * What may be put before a node's ExecProcNode, the first one next to it.  A
- * node can be all three.
+ * node can be all of them.
  */
 typedef enum AioLookupLayer
 {
 	AIO_LOOKUP_SCAN,
 	AIO_LOOKUP_PROJECTION,		/* a loop, over the rows that a node projects */
 	AIO_LOOKUP_OUTER,			/* a loop, over the outer rows of a join */
+	AIO_LOOKUP_VALUES,			/* a loop, over rows whose values are wanted */
 } AioLookupLayer;
 
-#define AIO_LOOKUP_LAYERS	3
+#define AIO_LOOKUP_LAYERS	4
 
 typedef TupleTableSlot *(*AioLookupNext) (void *arg);
 
@@ -120,6 +122,9 @@ typedef struct AioLookupNode
 	AioLookupNext next[AIO_LOOKUP_LAYERS];
 	void	   *arg[AIO_LOOKUP_LAYERS];
 } AioLookupNode;
+
+/* Values that are stored out of line (lookup_toast.c) */
+typedef struct AioToast AioToast;
 
 /* A parameter that a loop sets for each outer row. */
 typedef struct AioLoopParam
@@ -151,7 +156,8 @@ typedef struct AioLookupQuals
  */
 typedef struct AioLookupProjection
 {
-	List	   *subplans;		/* that are looked up ahead */
+	List	   *subplans;		/* that are looked up ahead, or */
+	List	   *values;			/* Vars whose values are */
 	List	   *params;			/* AioLoopParams that are set for these */
 	List	   *early_quals;	/* all conditions that are tested at once */
 	int			nquals;			/* 0 if no condition is tested later */
@@ -170,10 +176,19 @@ typedef struct AioLookupProjection
 /* INSERT ... ON CONFLICT (lookup_insert.c) */
 typedef struct AioLookupInsert AioLookupInsert;
 
+/* How many rows of a loop are going to be asked for? */
+typedef enum AioRowsAsked
+{
+	AIO_ASKED_BY_PLAN,			/* as the nodes above it want */
+	AIO_ASKED_BY_RUN,			/* as whoever runs the plan wants */
+	AIO_ASKED_ALL,
+} AioRowsAsked;
+
 /*
  * A loop that looks up indexes for each outer row: a nested loop, a node in
  * whose target list or conditions there are correlated subqueries, or one that
- * inserts rows that may conflict with others.
+ * inserts rows that may conflict with others; or rows for which values are
+ * looked up in a TOAST table.
  */
 typedef struct AioLookupLoop
 {
@@ -182,11 +197,14 @@ typedef struct AioLookupLoop
 								 * an insert, or node */
 	AioLookupLayer layer;		/* in front of it */
 	List	   *params;			/* of AioLoopParam */
-	List	   *targets;		/* of AioLookupTarget; NIL: ask 'insert' */
+	List	   *targets;		/* of AioLookupTarget; NIL: ask 'insert' or
+								 * 'toast' */
 	int			nsteps;			/* targets of a row that two steps are made
 								 * for */
 	AioLookupProjection *projection;	/* if its rows are evaluated later */
 	AioLookupInsert *insert;
+	AioToast   *toast;
+	AioRowsAsked asked;
 	LimitState *limit;			/* whose rows are those of the loop, or NULL */
 	bool		may_stop;
 	int			waits;			/* for pages of the targets, while closed */
@@ -201,6 +219,7 @@ typedef struct AioLookupLoop
 	ExprContext *econtext;
 	bool		watches_rescan;
 	bool		taking;			/* rows, at the moment */
+	uint32		rows_without_values;	/* taken one after the other */
 	TupleDesc	desc;			/* of rows */
 	TupleTableSlot **slots;
 	int			nslots;
@@ -247,9 +266,12 @@ typedef struct AioLookups
 } AioLookups;
 
 /* lookup_plan.c */
-extern void AioFindLookups(AioLookups *lookups, PlanState *plan);
+extern AioLookupLoop *AioNewLoop(PlanState *node, PlanState *outer,
+								 AioLookupLayer layer);
+extern void AioFindLookups(AioLookups *lookups, const QueryDesc *query);
 
 /* lookup_statement.c */
+extern AioLookups *AioNoteStatement(EState *estate);
 extern AioLookups *AioLookupsOf(const QueryDesc *query);
 extern void AioLookupAttach(PlanState *node, AioLookupLayer layer,
 							AioLookupNext next, void *arg);
@@ -258,6 +280,7 @@ extern TupleTableSlot *AioLookupBelow(PlanState *node, AioLookupLayer layer);
 
 /* lookup_projection.c */
 extern AioLookupProjection *AioFindProjectedLookups(PlanState *node);
+extern List *AioProjectedColumns(const AioLookupProjection *projection);
 extern void AioCompileProjection(PlanState *node,
 								 AioLookupProjection *projection);
 extern void AioProjectLater(PlanState *node, AioLookupProjection *projection,
@@ -279,6 +302,16 @@ extern TupleTableSlot *AioInsertColumns(const AioLookupInsert *insert,
 										TupleTableSlot *row);
 extern List *AioInsertTargets(AioLookupInsert *insert, TupleTableSlot *columns);
 extern Relation AioInsertReads(const AioLookupInsert *insert, Relation rel);
+
+/* lookup_toast.c */
+extern List *AioToastColumns(TupleDesc desc);
+extern AioToast *AioMakeToast(List *columns);
+extern void AioSetToastColumns(AioToast *toast, List *columns);
+extern int	AioToastSize(const AioToast *toast);
+extern Relation AioToastReads(const EState *estate, Relation rel);
+extern List *AioAddValues(List *probes, AioToast *toast, TupleTableSlot *row,
+						  int ahead, bool *begun, bool again, bool near);
+extern void AioCloseToast(AioToast *toast);
 
 /* lookup_loop.c */
 extern Relation AioLoopReads(const AioLookupLoop *loop, Relation rel);

@@ -14,8 +14,10 @@
  * A nested loop takes rows of its outer node, which it puts into parameters of
  * its inner node.  A node with correlated subqueries in its target list or its
  * conditions takes rows of its own, and evaluates these later
- * (lookup_projection.c).  Of INSERT ... ON CONFLICT, those are taken that will
- * be inserted (lookup_insert.c).
+ * (lookup_projection.c); so does one that looks at values which may be stored
+ * out of line.  Of INSERT ... ON CONFLICT, those are taken that will be
+ * inserted (lookup_insert.c), and rows of any node, if they go to somebody who
+ * wants to know such values (lookup_toast.c).
  *
  * INVARIANT-62: outer rows are taken ahead only if producing them has no side
  * effects besides an error.  If a row may never be needed, producing it cannot
@@ -57,6 +59,9 @@ static TupleTableSlot *next_row(void *arg);
 
 /* a window so wide has opened in earnest */
 #define DISTANCE_USEFUL		8
+
+/* after so many rows in which there are no values out of line, none come */
+#define ROWS_WITHOUT_VALUES_MAX		4096
 
 /* after so many waits, a loop that has gained nothing is tried again */
 #define WAITS_WANTED_MAX	1024
@@ -163,7 +168,7 @@ rows_have_side_effects(AioLookupLoop *loop)
 	/* a row that is not needed may not be locked, either */
 	if (loop->may_stop && IsolationIsSerializable())
 		return true;
-	if (loop->layer == AIO_LOOKUP_OUTER)
+	if (loop->projection == NULL)
 		return AioRowsHaveSideEffects(loop->outer, loop->may_stop);
 	return stops_at_rows(loop->node->state) ||
 		AioPartialRowsHaveSideEffects(loop->node, loop->projection->early_quals,
@@ -179,6 +184,8 @@ AioLoopReads(const AioLookupLoop *loop, Relation rel)
 {
 	if (loop->insert != NULL)
 		return AioInsertReads(loop->insert, rel);
+	if (loop->toast != NULL)
+		return AioToastReads(loop->outer->state, rel);
 	foreach_ptr(AioLookupTarget, target, loop->targets)
 	{
 		if (rel == NULL || target->index == rel || target->heap == rel)
@@ -197,7 +204,7 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 
 	if (loop->context == NULL)
 	{
-		loop->may_stop =
+		loop->may_stop = loop->asked == AIO_ASKED_BY_PLAN &&
 			!AioAllRowsWanted(estate, loop->limit != NULL ?
 							  loop->limit->ps.plan : loop->outer->plan, true);
 		if (rows_have_side_effects(loop))
@@ -214,10 +221,6 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 		loop->nslots = pg_nextpower2_32(distance_max + 2);
 		loop->slots = MemoryContextAllocZero(loop->context,
 											 loop->nslots * sizeof(TupleTableSlot *));
-		loop->nsteps = loop->insert != NULL ? INSERT_STEPS :
-			list_length(loop->targets);
-		loop->begun = MemoryContextAllocZero(loop->context, loop->nslots *
-											 loop->nsteps * sizeof(bool));
 	}
 	AioLookupAttach(loop->outer, loop->layer, next_row, loop);
 	loop->open = true;
@@ -247,7 +250,18 @@ prepare(AioLookupLoop *loop)
 									 loop->projection->desc :
 									 ExecGetResultType(loop->outer));
 	loop->econtext = CreateExprContext(loop->outer->state);
+	if (loop->projection != NULL && loop->projection->values != NIL)
+		AioSetToastColumns(loop->toast, AioProjectedColumns(loop->projection));
 	MemoryContextSwitchTo(old);
+
+	if (loop->insert != NULL)
+		loop->nsteps = INSERT_STEPS;
+	else if (loop->toast != NULL)
+		loop->nsteps = AioToastSize(loop->toast);
+	else
+		loop->nsteps = list_length(loop->targets);
+	loop->begun = MemoryContextAllocZero(loop->context, loop->nslots *
+										 loop->nsteps * sizeof(bool));
 }
 
 /* The node is rescanned, or ends: rows ahead are not wanted any more. */
@@ -282,8 +296,9 @@ forget_rows(Datum arg)
 static void
 watch_rescan(AioLookupLoop *loop)
 {
-	/* an insert is executed once */
-	if (loop->watches_rescan || loop->node->ps_ExprContext == NULL)
+	/* an insert is executed once, and so is what is not below other nodes */
+	if (loop->watches_rescan || loop->node->ps_ExprContext == NULL ||
+		loop->asked != AIO_ASKED_BY_PLAN)
 		return;
 	RegisterExprContextCallback(loop->node->ps_ExprContext, forget_rows,
 								PointerGetDatum(loop));
@@ -549,6 +564,9 @@ add_new_row(List *probes, AioLookupLoop *loop, uint32 row, bool near)
 	Bitmapset  *left = NULL;
 
 	MemSet(begun_of(loop, row, 0), 0, loop->nsteps * sizeof(bool));
+	if (loop->toast != NULL)
+		return AioAddValues(probes, loop->toast, *slot_of(loop, row),
+							row - loop->ntaken, begun_of(loop, row, 0), false, near);
 	set_params(loop, *slot_of(loop, row));
 	foreach_ptr(AioLookupTarget, target, targets_of_row(loop))
 	{
@@ -573,6 +591,9 @@ add_row_again(List *probes, AioLookupLoop *loop, uint32 row)
 
 	if (memchr(begun, true, loop->nsteps * sizeof(bool)) == NULL)
 		return probes;
+	if (loop->toast != NULL)
+		return AioAddValues(probes, loop->toast, *slot_of(loop, row),
+							row - loop->ntaken, begun, true, true);
 	set_params(loop, *slot_of(loop, row));
 	foreach_ptr(AioLookupTarget, target, targets_of_row(loop))
 	{
@@ -613,6 +634,24 @@ add_rows(AioLookupLoop *loop, uint32 first, uint32 near)
 	return probes;
 }
 
+/*
+ * So many rows are looked up, in which there is so much to probe.  Those that
+ * have no values out of line do not tell whether others are in memory.
+ */
+static void
+adjust_window(AioLookupLoop *loop, int nrows, int nprobes, bool has_read)
+{
+	if (loop->toast == NULL || nprobes > 0)
+	{
+		loop->rows_without_values = 0;
+		AioWindowLooked(&loop->window, nrows, has_read);
+		return;
+	}
+	loop->rows_without_values += nrows;
+	if (loop->rows_without_values > ROWS_WITHOUT_VALUES_MAX && nrows > 0)
+		AioWindowAdjust(&loop->window, false);
+}
+
 /* Probe the keys of rows ahead, of which those from 'first' on are new. */
 static void
 probe(AioLookupLoop *loop, uint32 first)
@@ -623,6 +662,7 @@ probe(AioLookupLoop *loop, uint32 first)
 	List	   *probes;
 	MemoryContext old;
 	bool		has_read;
+	int			nprobes;
 	int			i = 0;
 
 	if (first == loop->nfilled &&
@@ -644,10 +684,13 @@ probe(AioLookupLoop *loop, uint32 first)
 	i = 0;
 	foreach_ptr(AioLoopParam, param, loop->params)
 		values[param->paramno] = saved[i++];
+	nprobes = list_length(probes);
 	has_read = AioRunProbes(probes);
+	if (loop->toast != NULL)
+		AioCloseToast(loop->toast);
 	MemoryContextSwitchTo(old);
 
-	AioWindowLooked(&loop->window, loop->nfilled - first, has_read);
+	adjust_window(loop, loop->nfilled - first, nprobes, has_read);
 	if (loop->window.distance >= DISTANCE_USEFUL)
 		loop->waits_wanted = AIO_WAITS_BEFORE_OPENING;
 }
@@ -658,6 +701,8 @@ rows_wanted(const AioLookupLoop *loop, uint32 max)
 {
 	const LimitState *limit = loop->limit;
 
+	if (loop->asked == AIO_ASKED_BY_RUN)
+		return (uint32) AioRowsWanted(loop->outer->state, max);
 	if (limit == NULL || limit->noCount)
 		return max;
 
@@ -674,7 +719,7 @@ static bool
 may_take_ahead(const AioLookupLoop *loop)
 {
 	return params_are_computed(loop->outer->state) &&
-		(loop->layer == AIO_LOOKUP_OUTER || loop->limit != NULL ||
+		(loop->projection == NULL || loop->limit != NULL ||
 		 !is_bounded(loop->node));
 }
 
@@ -756,6 +801,14 @@ next_row(void *arg)
 	AioLookupWindow *window = &loop->window;
 
 	Assert(loop->open);
+
+	/* a cursor moves back: it has been given all rows that were ahead */
+	if (loop->asked == AIO_ASKED_BY_RUN &&
+		!ScanDirectionIsForward(loop->outer->state->es_direction))
+	{
+		Assert(rows_ahead(loop) == 0);
+		return AioLookupBelow(loop->outer, loop->layer);
+	}
 	for (;;)
 	{
 		TupleTableSlot *row;
@@ -772,6 +825,10 @@ next_row(void *arg)
 			return AioLookupBelow(loop->outer, loop->layer);
 		}
 		row = next_ahead(loop);
+
+		/* a cursor may move back, and begin again */
+		if (row == NULL && loop->asked == AIO_ASKED_BY_RUN)
+			loop->at_end = false;
 		if (row != NULL && loop->projection != NULL)
 		{
 			row = AioProject(loop->node, loop->projection, row);

@@ -6,7 +6,8 @@
  * These are nested loops whose inner side looks up an index for each outer
  * row, nodes whose target list or conditions have subqueries that do, inserts
  * of rows that may conflict with others, scans in the order of an index, and
- * scans with array keys.
+ * scans with array keys; and rows whose values may have to be fetched from a
+ * TOAST table.
  *
  * Nothing is opened, locked or looked up in catalogs here, except for the
  * properties of functions.
@@ -251,8 +252,9 @@ find_targets(PlanState *node, void *context)
 	}
 }
 
-static AioLookupLoop *
-new_loop(PlanState *node, PlanState *outer, AioLookupLayer layer)
+/* Allocates in the current memory context. */
+AioLookupLoop *
+AioNewLoop(PlanState *node, PlanState *outer, AioLookupLayer layer)
 {
 	AioLookupLoop *loop = palloc0(sizeof(AioLookupLoop));
 
@@ -266,8 +268,8 @@ new_loop(PlanState *node, PlanState *outer, AioLookupLayer layer)
 static void
 add_nested_loop(AioLookups *lookups, NestLoopState *node)
 {
-	AioLookupLoop *loop = new_loop(&node->js.ps, outerPlanState(node),
-								   AIO_LOOKUP_OUTER);
+	AioLookupLoop *loop = AioNewLoop(&node->js.ps, outerPlanState(node),
+									 AIO_LOOKUP_OUTER);
 	InnerWalk	walk = {.loop = loop,.first_only = node->js.single_match};
 
 	(void) find_targets(innerPlanState(node), &walk);
@@ -311,8 +313,8 @@ limit_above(const AioLookups *lookups, const PlanState *node)
 }
 
 /*
- * Subqueries in the target list or the conditions of a node.  A node that has
- * to go back may not be ahead.
+ * Subqueries, or values, in the target list or the conditions of a node.  One
+ * that has to go back may not be ahead.
  */
 static void
 add_projection(AioLookups *lookups, PlanState *node)
@@ -326,10 +328,12 @@ add_projection(AioLookups *lookups, PlanState *node)
 	projection = AioFindProjectedLookups(node);
 	if (projection == NULL)
 		return;
-	loop = new_loop(node, node, AIO_LOOKUP_PROJECTION);
+	loop = AioNewLoop(node, node, AIO_LOOKUP_PROJECTION);
 	loop->projection = projection;
 	loop->params = projection->params;
 	loop->limit = limit_above(lookups, node);
+	if (projection->values != NIL)
+		loop->toast = AioMakeToast(NIL);
 
 	/*
 	 * How far a limit has come does not tell what one below another has
@@ -350,8 +354,62 @@ add_projection(AioLookups *lookups, PlanState *node)
 		(void) find_targets(list_nth(node->state->es_subplanstates,
 									 subplan->plan_id - 1), &walk);
 	}
-	if (loop->targets != NIL)
+	if (loop->targets != NIL || loop->toast != NULL)
 		lookups->loops = lappend(lookups->loops, loop);
+}
+
+/*
+ * Rows of this node are given to somebody who fetches their values.  If it is
+ * 'rescanned', its expression context has to tell that.
+ */
+static void
+add_values(AioLookups *lookups, PlanState *node, bool rescanned)
+{
+	AioLookupLoop *loop;
+	List	   *columns = NIL;
+
+	if (rescanned)
+	{
+		switch (nodeTag(node))
+		{
+			case T_SeqScanState:
+			case T_IndexScanState:
+			case T_BitmapHeapScanState:
+			case T_SubqueryScanState:
+			case T_CteScanState:
+			case T_NestLoopState:
+			case T_MergeJoinState:
+			case T_HashJoinState:
+			case T_ResultState:
+				break;
+			default:
+				return;
+		}
+	}
+	if (node->ps_ResultTupleDesc != NULL)
+		columns = AioToastColumns(node->ps_ResultTupleDesc);
+	if (columns == NIL)
+		return;
+	loop = AioNewLoop(node, node, AIO_LOOKUP_VALUES);
+	loop->toast = AioMakeToast(columns);
+	loop->asked = rescanned ? AIO_ASKED_BY_PLAN : AIO_ASKED_BY_RUN;
+	lookups->loops = lappend(lookups->loops, loop);
+}
+
+/*
+ * The rows that a statement returns, or inserts.  What is deleted, or updated,
+ * is not asked for its values in most cases.
+ */
+static void
+add_top(AioLookups *lookups, const QueryDesc *query)
+{
+	PlanState  *top = query->planstate;
+
+	if (query->operation == CMD_SELECT)
+		add_values(lookups, top, false);
+	else if (IsA(top, ModifyTableState) &&
+			 castNode(ModifyTableState, top)->operation == CMD_INSERT)
+		add_values(lookups, outerPlanState(top), false);
 }
 
 /* Does a scan have array keys, and may it be probed for their elements? */
@@ -389,10 +447,10 @@ add_insert(AioLookups *lookups, ModifyTableState *node)
 		projection = AioFindProjection(outer);
 		if (projection == NULL)
 			return;
-		loop = new_loop(outer, outer, AIO_LOOKUP_PROJECTION);
+		loop = AioNewLoop(outer, outer, AIO_LOOKUP_PROJECTION);
 	}
 	else
-		loop = new_loop(&node->ps, outer, AIO_LOOKUP_OUTER);
+		loop = AioNewLoop(&node->ps, outer, AIO_LOOKUP_OUTER);
 	loop->insert = insert;
 	loop->projection = projection;
 	lookups->loops = lappend(lookups->loops, loop);
@@ -469,6 +527,11 @@ find_lookups(PlanState *node, void *context)
 		case T_ModifyTableState:
 			add_insert(lookups, castNode(ModifyTableState, node));
 			break;
+		case T_AggState:
+		case T_SortState:
+			/* aggregates are given whole rows, and keys are compared */
+			add_values(lookups, outerPlanState(node), true);
+			break;
 		case T_LimitState:
 			lookups->limits = lappend(lookups->limits, node);
 			break;
@@ -491,7 +554,8 @@ find_lookups(PlanState *node, void *context)
  * current memory context.
  */
 void
-AioFindLookups(AioLookups *lookups, PlanState *plan)
+AioFindLookups(AioLookups *lookups, const QueryDesc *query)
 {
-	(void) find_lookups(plan, lookups);
+	add_top(lookups, query);
+	(void) find_lookups(query->planstate, lookups);
 }

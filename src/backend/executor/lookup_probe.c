@@ -25,6 +25,7 @@
  */
 #include "postgres.h"
 
+#include "access/relation.h"
 #include "access/visibilitymap.h"
 #include "aio/block.h"
 #include "aio/index_policy.h"
@@ -38,6 +39,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/aio.h"
+#include "storage/lmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/spccache.h"
@@ -56,6 +58,9 @@
 
 /* aio.lookup_ahead */
 int			aio_lookup_ahead = 64;
+
+uint64		aio_pages_missed = 0;
+Oid			aio_rel_missed = InvalidOid;
 
 /*
  * How far ahead of need pages of this table may be read: 0 if its tablespace
@@ -81,6 +86,23 @@ AioLookupAm(Relation index, Relation heap)
 		heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		return NULL;
 	return AioFindIndexAm(index->rd_indam->aminsert);
+}
+
+/*
+ * Open a relation that is going to be probed, if nobody is in the way, and
+ * return NULL otherwise.
+ */
+Relation
+AioOpenIfFree(Oid relid)
+{
+	Relation	rel;
+
+	if (!ConditionalLockRelationOid(relid, AccessShareLock))
+		return NULL;
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+		UnlockRelationOid(relid, AccessShareLock);
+	return rel;
 }
 
 /* May tasks scan this index? */

@@ -1,20 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * lookup_projection.c
- *	  Correlated subqueries in a target list or in conditions: produce rows
- *	  without these, and evaluate them when a row is returned.
+ *	  Correlated subqueries in a target list or in conditions, and functions of
+ *	  values that may be stored out of line: produce rows without these, and
+ *	  evaluate them when a row is returned.
  *
  * While rows are taken ahead, a node does not test the first condition that has
- * a subquery, nor those after it, and gives the columns that these and its
- * target list refer to.  Both are compiled once more, in terms of these
- * columns.  They are evaluated row by row and in order, as upstream does, so
- * functions and subqueries in them may do anything.  The subqueries run the
- * same plans, with parameters that are set in the same way.
+ * a subquery, or looks at such a value, nor those after it, and gives the
+ * columns that these and its target list refer to.  Both are compiled once
+ * more, in terms of these columns.  They are evaluated row by row and in order,
+ * as upstream does, so functions and subqueries in them may do anything.  The
+ * subqueries run the same plans, with parameters that are set in the same way.
  *
  * A scan that does not project returns rows of its table.  Then the conditions
  * are compiled in terms of these, and there is no target list to evaluate.
  *
- * Tests: src/test/aio/lookup.
+ * Tests: src/test/aio/lookup, src/test/aio/toast.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -28,6 +29,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
 
 /* Does this kind of node only test and project its rows, one by one? */
 static bool
@@ -75,6 +77,25 @@ cannot_be_compiled_again(Node *node, void *context)
 	return expression_tree_walker(node, cannot_be_compiled_again, context);
 }
 
+/* Of some expressions, the part that is evaluated for each row; else NULL. */
+static Node *
+first_part(Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_CaseExpr:
+			if (((CaseExpr *) node)->arg != NULL)
+				return (Node *) ((CaseExpr *) node)->arg;
+			return (Node *) linitial_node(CaseWhen, ((CaseExpr *) node)->args)->expr;
+		case T_CoalesceExpr:
+			return linitial(((CoalesceExpr *) node)->args);
+		case T_BoolExpr:
+			return linitial(((BoolExpr *) node)->args);
+		default:
+			return NULL;
+	}
+}
+
 /* expression_tree_walker: subplans that are executed for each row. */
 static bool
 find_subplans(Node *node, void *context)
@@ -83,25 +104,44 @@ find_subplans(Node *node, void *context)
 
 	if (node == NULL)
 		return false;
-	switch (nodeTag(node))
+	if (first_part(node) != NULL)
+		return find_subplans(first_part(node), context);
+	if (!IsA(node, SubPlan))
+		return expression_tree_walker(node, find_subplans, context);
+	if (castNode(SubPlan, node)->args != NIL)
+		*subplans = lappend(*subplans, node);
+	return false;
+}
+
+/*
+ * expression_tree_walker: columns whose values are looked at for each row, and
+ * may be stored out of line.  Those that are only passed on are not.
+ */
+static bool
+find_values(Node *node, void *context)
+{
+	List	  **values = context;
+	Node	   *arg = NULL;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
 	{
-			/* of these, what comes first is evaluated for each row */
-		case T_CaseExpr:
-			if (((CaseExpr *) node)->arg != NULL)
-				return find_subplans((Node *) ((CaseExpr *) node)->arg, context);
-			return find_subplans((Node *) linitial_node(CaseWhen, ((CaseExpr *) node)->args)->expr,
-								 context);
-		case T_CoalesceExpr:
-			return find_subplans(linitial(((CoalesceExpr *) node)->args), context);
-		case T_BoolExpr:
-			return find_subplans(linitial(((BoolExpr *) node)->args), context);
-		case T_SubPlan:
-			if (castNode(SubPlan, node)->args != NIL)
-				*subplans = lappend(*subplans, node);
-			return false;
-		default:
-			return expression_tree_walker(node, find_subplans, context);
+		if (((Var *) node)->varattno > 0 && get_typlen(((Var *) node)->vartype) == -1)
+			*values = list_append_unique(*values, node);
+		return false;
 	}
+	if (IsA(node, TargetEntry))
+		arg = (Node *) ((TargetEntry *) node)->expr;
+	else if (IsA(node, NullTest))
+		arg = (Node *) ((NullTest *) node)->arg;
+	while (arg != NULL && IsA(arg, RelabelType))
+		arg = (Node *) ((RelabelType *) arg)->arg;
+	if (arg != NULL && IsA(arg, Var))
+		return false;
+	if (first_part(node) != NULL)
+		return find_values(first_part(node), context);
+	return expression_tree_walker(node, find_values, context);
 }
 
 /*
@@ -133,6 +173,16 @@ get_quals(PlanState *node, AioLookupQuals *quals)
 	}
 }
 
+/* Is anything in this looked at that may be stored out of line? */
+static bool
+has_value(Node *node, void *context)
+{
+	List	   *values = NIL;
+
+	(void) find_values(node, &values);
+	return values != NIL;
+}
+
 /* expression_tree_walker */
 static bool
 has_subplan(Node *node, void *context)
@@ -144,11 +194,13 @@ has_subplan(Node *node, void *context)
 }
 
 /*
- * Split the conditions of a node before the first one that has a subquery.
- * Returns how many lists of them there are: 0 if none has.
+ * Split the conditions of a node before the first one that 'is_later' says is
+ * to be evaluated later.  Returns how many lists of them there are: 0 if none
+ * is.
  */
 static int
-split_quals(PlanState *node, AioLookupQuals *quals)
+split_quals(PlanState *node, bool (*is_later) (Node *, void *),
+			AioLookupQuals *quals)
 {
 	int			n = get_quals(node, quals);
 	bool		found = false;
@@ -160,7 +212,7 @@ split_quals(PlanState *node, AioLookupQuals *quals)
 
 		while (!found && first < list_length(all))
 		{
-			found = has_subplan(list_nth(all, first), NULL);
+			found = is_later(list_nth(all, first), NULL);
 			first += !found;
 		}
 		quals[i].early = list_copy_head(all, first);
@@ -209,22 +261,23 @@ find_params(AioLookupProjection *projection)
 }
 
 /*
- * Find the correlated subqueries that a node evaluates for each row that it
- * returns, or tests.  Returns NULL if there are none, or if what has them
- * cannot be evaluated later.  Allocates in the current memory context.
+ * What a node evaluates later, if that is what 'is_later' says of its
+ * conditions, or its target list.  *first is set to the part that is evaluated
+ * for each row.  Returns NULL if that cannot be done.
  */
-AioLookupProjection *
-AioFindProjectedLookups(PlanState *node)
+static AioLookupProjection *
+split(PlanState *node, bool (*is_later) (Node *, void *), Node **first)
 {
 	AioLookupProjection *projection;
 	List	   *later = NIL;
 
-	if (node->subPlan == NIL || !can_be_split(node) ||
+	*first = NULL;
+	if (!can_be_split(node) ||
 		cannot_be_compiled_again((Node *) node->plan->targetlist, NULL))
 		return NULL;
 
 	projection = palloc0(sizeof(AioLookupProjection));
-	projection->nquals = split_quals(node, projection->quals);
+	projection->nquals = split_quals(node, is_later, projection->quals);
 	for (int i = 0; i < projection->nquals; i++)
 	{
 		projection->early_quals = list_concat(projection->early_quals,
@@ -236,13 +289,36 @@ AioFindProjectedLookups(PlanState *node)
 
 	/* what comes after the first condition is not evaluated for each row */
 	if (later != NIL)
-		(void) find_subplans(linitial(later), &projection->subplans);
+		*first = linitial(later);
 	else if (node->ps_ProjInfo != NULL)
 	{
-		(void) find_subplans((Node *) node->plan->targetlist,
-							 &projection->subplans);
+		*first = (Node *) node->plan->targetlist;
 		projection->early_quals = all_quals(node);
 	}
+	return projection;
+}
+
+/*
+ * Find the correlated subqueries that a node evaluates for each row that it
+ * returns, or tests; or else, if it has no subqueries at all, the values that
+ * it looks at.  Returns NULL if there are none, or if what has them cannot be
+ * evaluated later.  Allocates in the current memory context.
+ */
+AioLookupProjection *
+AioFindProjectedLookups(PlanState *node)
+{
+	AioLookupProjection *projection;
+	Node	   *first;
+
+	projection = split(node, node->subPlan != NIL ? has_subplan : has_value, &first);
+	if (projection == NULL)
+		return NULL;
+	if (node->subPlan == NIL)
+	{
+		(void) find_values(first, &projection->values);
+		return projection->values != NIL ? projection : NULL;
+	}
+	(void) find_subplans(first, &projection->subplans);
 	return projection->subplans != NIL && find_params(projection) ?
 		projection : NULL;
 }
@@ -261,6 +337,23 @@ AioFindProjection(PlanState *node)
 	projection = palloc0(sizeof(AioLookupProjection));
 	projection->early_quals = all_quals(node);
 	return projection;
+}
+
+/* Where the values are, in rows that are ahead, when that is compiled. */
+List *
+AioProjectedColumns(const AioLookupProjection *projection)
+{
+	List	   *columns = NIL;
+
+	foreach_node(Var, var, projection->values)
+	{
+		int			i = 0;
+
+		while (projection->rows != NULL && !equal(list_nth(projection->vars, i), var))
+			i++;
+		columns = lappend_int(columns, projection->rows != NULL ? i + 1 : var->varattno);
+	}
+	return columns;
 }
 
 /* expression_tree_mutator: refer to columns of rows that are ahead. */

@@ -6,13 +6,17 @@
  * The page of the index that a scan has in hand tells which rows it will
  * return next.  When the scan has to wait for a heap page, the pages of the
  * rows after it are read as well, and the next page of the index.  A scan whose
- * pages are in memory never comes here, and nothing is kept for it.  What a
- * scan with array keys is going to search for is probed (lookup_search.c).
+ * pages are in memory never comes here, and nothing is kept for it.  Pages that
+ * are neighbours are read by one I/O.  What a scan with array keys is going to
+ * search for is probed (lookup_search.c).
+ *
+ * Values that are stored out of line are read by such scans, too, but not by
+ * those of a plan.
  *
  * What is read ahead is a forecast: the scan goes its own way, and filters,
  * visibility and entries that are killed do not concern us.
  *
- * Tests: src/test/aio/lookup.
+ * Tests: src/test/aio/lookup, src/test/aio/toast.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -20,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/heaptoast.h"
 #include "access/relscan.h"
 #include "access/visibilitymap.h"
 #include "aio/block.h"
@@ -31,7 +36,10 @@
 #include "utils/rel.h"
 
 /* TIDs asked of the access method at a time */
-#define TIDS_MAX	128
+#define TIDS_MAX	256
+
+/* chunks of a value that are on one page of a TOAST table, if it has no gaps */
+#define CHUNKS_PER_PAGE		EXTERN_TUPLES_PER_PAGE
 
 /* The scan, if it has begun. */
 static IndexScanDesc
@@ -64,6 +72,37 @@ count_known(AioLookupScan *lookup, const ItemPointerData *tids, int ntids)
 	return 0;
 }
 
+/* Neighbouring pages of the table that are going to be read together. */
+typedef struct Neighbours
+{
+	BlockNumber block;			/* the first one */
+	int			nblocks;
+	int			ahead;			/* rows that come before the first of theirs */
+} Neighbours;
+
+/*
+ * Begin to read these pages.  Returns false if not all reads can be begun at
+ * the moment, and leaves in *pages those that are left.
+ */
+static bool
+read_neighbours(Relation heap, Neighbours *pages, bool *has_read)
+{
+	while (pages->nblocks > 0)
+	{
+		int			n = pages->nblocks;
+		AioReadAheadResult result = AioReadAheadCombined(heap, pages->block, &n);
+
+		if (result == AIO_READ_AHEAD_FULL)
+			return false;
+		*has_read |= result == AIO_READ_AHEAD_BEGUN;
+		for (int i = 0; i < n; i++)
+			AioCountLookup(result == AIO_READ_AHEAD_BEGUN, pages->ahead + 1);
+		pages->block += n;
+		pages->nblocks -= n;
+	}
+	return true;
+}
+
 /*
  * Begin to read the heap pages of the rows that come next, as far as the window
  * allows, and the next page of the index.  Returns how many rows have not been
@@ -79,34 +118,46 @@ read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 	BlockNumber next = InvalidBlockNumber;
 	BlockNumber last = ItemPointerGetBlockNumberNoCheck(&scan->xs_heaptid);
 	Buffer		vmbuffer = InvalidBuffer;
+	Neighbours	pages = {0};
+	bool		full = false;
 	int			ntids = target->ops->upcoming(scan, direction, 0, tids, TIDS_MAX, &next);
 	int			known = count_known(lookup, tids, ntids);
-	int			i;
 
 	lookup->window.needed += Max(lookup->nahead - known, 0);
 	lookup->nahead = known;
 	ntids = Min(ntids, distance);
-	for (i = known; i < ntids; i++)
+	for (int i = known; i < ntids && !full; i++)
 	{
 		BlockNumber wanted = ItemPointerGetBlockNumber(&tids[i]);
-		AioReadAheadResult result;
 
 		if (wanted != last &&
 			!(target->index_only && VM_ALL_VISIBLE(target->heap, wanted, &vmbuffer)))
 		{
-			result = AioReadAhead(target->heap, wanted);
-			if (result == AIO_READ_AHEAD_FULL)
-				break;
-			*has_read |= result == AIO_READ_AHEAD_BEGUN;
-			AioCountLookup(result == AIO_READ_AHEAD_BEGUN, i + 1);
+			if (pages.nblocks == 0 || wanted != pages.block + pages.nblocks)
+			{
+				full = !read_neighbours(target->heap, &pages, has_read);
+				if (full)
+					break;
+				pages.block = wanted;
+				pages.ahead = i;
+			}
+			pages.nblocks++;
 		}
 		last = wanted;
-		lookup->last = tids[i];
-		lookup->nahead = i + 1;
+	}
+	full |= !read_neighbours(target->heap, &pages, has_read);
+
+	/* rows of the pages that are left are looked up next time */
+	if (full)
+		ntids = pages.ahead;
+	if (ntids > known)
+	{
+		lookup->last = tids[ntids - 1];
+		lookup->nahead = ntids;
 	}
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
-	if (i < distance && BlockNumberIsValid(next))
+	if (!full && ntids < distance && BlockNumberIsValid(next))
 		*has_read |= AioReadAhead(target->index, next) == AIO_READ_AHEAD_BEGUN;
 	AioSubmitBatch();
 	return Max(ntids - known, 0);
@@ -197,6 +248,31 @@ AioLookUpScan(AioLookupScan *lookup, Relation rel, BlockNumber block)
 }
 
 /*
+ * Look up what comes next in a scan that no plan makes, and of which all is
+ * going to be read.  What is kept of an earlier scan may be wrong, but not the
+ * pages.
+ */
+static void
+look_up_all(AioLookupScan *lookup, IndexScanDesc scan, ScanDirection direction,
+			int rows_per_page)
+{
+	int			limit;
+
+	lookup->rows = 0;
+	lookup->target.index = scan->indexRelation;
+	lookup->target.heap = scan->heapRelation;
+	lookup->target.ops = AioLookupAm(scan->indexRelation, scan->heapRelation);
+	lookup->target.direction = direction;
+	limit = lookup->target.ops == NULL || lookup->target.ops->upcoming == NULL ? 0 :
+		AioLookupLimit(scan->heapRelation) * rows_per_page;
+	if (limit == 0)
+		return;
+	if (lookup->window.distance == 0 || lookup->window.distance_max != limit)
+		AioWindowOpen(&lookup->window, limit, false);
+	look_up(lookup, scan, false, true);
+}
+
+/*
  * index_getnext_slot(), of CLUSTER, which scans an index without a plan.  Pages
  * of the table are read ahead from the first row on.
  */
@@ -205,25 +281,58 @@ AioClusterNextSlot(IndexScanDesc scan, ScanDirection direction,
 				   TupleTableSlot *slot)
 {
 	static AioLookupScan lookup;
-	int			limit;
 
 	if (!index_getnext_slot(scan, direction, slot))
 		return false;
-	if (++lookup.rows <= lookup.window.distance / 4)
-		return true;
-
-	/* what is known of an earlier scan may be wrong, but not the pages */
-	lookup.rows = 0;
-	lookup.target.index = scan->indexRelation;
-	lookup.target.heap = scan->heapRelation;
-	lookup.target.ops = AioLookupAm(scan->indexRelation, scan->heapRelation);
-	lookup.target.direction = direction;
-	limit = lookup.target.ops == NULL || lookup.target.ops->upcoming == NULL ? 0 :
-		AioLookupLimit(scan->heapRelation);
-	if (limit == 0)
-		return true;
-	if (lookup.window.distance == 0 || lookup.window.distance_max != limit)
-		AioWindowOpen(&lookup.window, limit, false);
-	look_up(&lookup, scan, false, true);
+	if (++lookup.rows > lookup.window.distance / 4)
+		look_up_all(&lookup, scan, direction, 1);
 	return true;
+}
+
+/*
+ * systable_getnext_ordered(), of a value that is stored out of line.  Once one
+ * of its chunks has had to be waited for, the pages of the others are read
+ * ahead, as many as the window allows.
+ */
+HeapTuple
+AioNextChunk(SysScanDesc scan, ScanDirection direction)
+{
+	static AioLookupScan lookup;
+	static SysScanDesc open = NULL;
+	uint64		missed = aio_pages_missed;
+	HeapTuple	chunk = systable_getnext_ordered(scan, direction);
+
+	if (likely(missed == aio_pages_missed && scan != open && !AIO_LOOKUPS_FORCED))
+		return chunk;
+	if (chunk == NULL)
+	{
+		/* after an error it may be taken for another one, which does no harm */
+		open = NULL;
+		return NULL;
+	}
+	if (scan != open)
+	{
+		/* all chunks are needed: the window need not find out */
+		MemSet(&lookup, 0, sizeof(lookup));
+		lookup.window.distance_max = AioLookupLimit(scan->heap_rel) * CHUNKS_PER_PAGE;
+		lookup.window.distance = lookup.window.distance_max;
+		open = lookup.window.distance > 0 ? scan : NULL;
+		if (open == NULL)
+			return chunk;
+	}
+	else
+	{
+		if (missed != aio_pages_missed)
+		{
+			aio_usage[AIO_KIND_LOOKUP].waited++;
+			lookup.window.distance = lookup.window.distance_max;
+		}
+
+		/* of the next page of the index, nothing has been known */
+		if (++lookup.rows <= lookup.window.distance / 2 &&
+			lookup.rows <= lookup.nahead)
+			return chunk;
+	}
+	look_up_all(&lookup, scan->iscan, direction, CHUNKS_PER_PAGE);
+	return chunk;
 }

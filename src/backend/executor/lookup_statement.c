@@ -47,29 +47,43 @@ find_statement(EState *estate)
 	return NULL;
 }
 
+/* A statement that is not known yet, with no lookups. */
+AioLookups *
+AioNoteStatement(EState *estate)
+{
+	AioLookups *lookups = MemoryContextAllocZero(estate->es_query_cxt,
+												 sizeof(AioLookups));
+	MemoryContextCallback *callback =
+		MemoryContextAllocZero(estate->es_query_cxt,
+							   sizeof(MemoryContextCallback));
+
+	Assert(find_statement(estate) == NULL);
+	lookups->estate = estate;
+	lookups->next = statements;
+	statements = lookups;
+	callback->func = forget_statement;
+	callback->arg = lookups;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	return lookups;
+}
+
 /* What a statement looks up.  Its plan is searched if that is not known yet. */
 AioLookups *
 AioLookupsOf(const QueryDesc *query)
 {
 	EState	   *estate = query->estate;
 	AioLookups *lookups = find_statement(estate);
-	MemoryContextCallback *callback;
+	AioLookups	found = {.estate = estate};
 	MemoryContext old;
 
 	if (lookups != NULL)
 		return lookups;
-
 	old = MemoryContextSwitchTo(estate->es_query_cxt);
-	lookups = palloc0(sizeof(AioLookups));
-	callback = palloc0(sizeof(MemoryContextCallback));
-	lookups->estate = estate;
-	AioFindLookups(lookups, query->planstate);
-	lookups->next = statements;
-	statements = lookups;
-	callback->func = forget_statement;
-	callback->arg = lookups;
-	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	AioFindLookups(&found, query);
 	MemoryContextSwitchTo(old);
+	lookups = AioNoteStatement(estate);
+	found.next = lookups->next;
+	*lookups = found;
 	return lookups;
 }
 

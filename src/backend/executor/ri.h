@@ -103,7 +103,6 @@ extern AioTriggerQueue *AioFindTriggerQueue(const EState *estate);
 extern AioTriggerQueue *AioTriggerQueueOf(EState *estate);
 
 /* ri_search.c */
-extern Relation AioRiOpenIfFree(Oid relid);
 extern AioRiSearch *AioRiMakeSearch(const AioRiConstraint *constraint,
 									bool of_parent, Relation rel);
 extern AioRiTarget *AioRiGetTarget(AioRiSearch *search, Oid relid);

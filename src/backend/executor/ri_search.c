@@ -34,7 +34,6 @@
 #include "parser/parse_coerce.h"
 #include "replication/logicalrelation.h"
 #include "ri.h"
-#include "storage/lmgr.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -46,20 +45,6 @@
 
 /* keys that are remembered of a search, a power of 2 */
 #define SEEN_KEYS		1024
-
-/* Open a relation under AccessShareLock, or return NULL if that would wait. */
-Relation
-AioRiOpenIfFree(Oid relid)
-{
-	Relation	rel;
-
-	if (!ConditionalLockRelationOid(relid, AccessShareLock))
-		return NULL;
-	rel = try_relation_open(relid, NoLock);
-	if (rel == NULL)
-		UnlockRelationOid(relid, AccessShareLock);
-	return rel;
-}
 
 /*
  * The search for the row of the referenced table, if of_parent, that rows of
@@ -183,7 +168,7 @@ choose_index(AioRiSearch *search, Relation table, AioRiTarget *target)
 
 		if (!OidIsValid(indexid))
 			continue;
-		index = AioRiOpenIfFree(indexid);
+		index = AioOpenIfFree(indexid);
 		if (index == NULL)
 		{
 			search->incomplete = true;
@@ -219,7 +204,7 @@ AioRiGetTarget(AioRiSearch *search, Oid relid)
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(search));
 	target = palloc0(sizeof(AioRiTarget));
 	target->table = relid;
-	table = AioRiOpenIfFree(relid);
+	table = AioOpenIfFree(relid);
 	if (table != NULL)
 	{
 		if (RELKIND_HAS_TABLE_AM(table->rd_rel->relkind))
@@ -293,7 +278,7 @@ AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row)
 
 	while (!is_leaf && OidIsValid(relid))
 	{
-		Relation	rel = AioRiOpenIfFree(relid);
+		Relation	rel = AioOpenIfFree(relid);
 
 		if (rel == NULL)
 			return NIL;
@@ -383,10 +368,10 @@ AioRiSetKeys(const AioRiSearch *search, const AioRiTarget *target,
 bool
 AioRiOpenTarget(AioRiTarget *target)
 {
-	target->lookup.heap = AioRiOpenIfFree(target->table);
+	target->lookup.heap = AioOpenIfFree(target->table);
 	if (target->lookup.heap == NULL)
 		return false;
-	target->lookup.index = AioRiOpenIfFree(target->index);
+	target->lookup.index = AioOpenIfFree(target->index);
 	if (target->lookup.index == NULL)
 	{
 		relation_close(target->lookup.heap, AccessShareLock);

@@ -17,7 +17,8 @@
 typedef struct AioExecutorRun
 {
 	QueryDesc  *query;
-	bool		to_end;			/* whoever runs it wants all its rows */
+	bool		to_end;			/* whoever runs it wants all its rows, */
+	uint64		count;			/* or else so many */
 	bool		goes_on;		/* it has been run before, as of a cursor */
 	int			nest_level;		/* of subtransactions, when it began */
 	int			misses;			/* reads that somebody waited for */
@@ -25,6 +26,7 @@ typedef struct AioExecutorRun
 
 extern void AioExecutorRunInitialize(void);
 extern AioExecutorRun *AioRunning(void);
+extern uint64 AioRowsWanted(const EState *estate, uint64 max);
 extern bool AioAllRowsWanted(EState *estate, const Plan *node, bool begun);
 
 #endif							/* AIO_EXECUTOR_RUN_H */

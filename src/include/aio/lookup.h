@@ -11,6 +11,7 @@
 #define AIO_LOOKUP_PUBLIC_H
 
 #include "access/genam.h"
+#include "access/tableam.h"
 #include "executor/tuptable.h"
 
 /* aio.lookup_ahead */
@@ -34,5 +35,13 @@ extern void AioLookupInitialize(void);
 /* lookup_scan.c */
 extern bool AioClusterNextSlot(IndexScanDesc scan, ScanDirection direction,
 							   TupleTableSlot *slot);
+extern HeapTuple AioNextChunk(SysScanDesc scan, ScanDirection direction);
+
+/* lookup_copy.c */
+extern PGDLLIMPORT int aio_copies_ahead;
+extern PGDLLIMPORT uint64 aio_copy_missed;
+
+extern bool AioCopyNextAhead(TableScanDesc scan, ScanDirection direction,
+							 TupleTableSlot *slot, List *columns);
 
 #endif							/* AIO_LOOKUP_PUBLIC_H */

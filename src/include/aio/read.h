@@ -78,6 +78,8 @@ extern bool AioTaskAwaits(const SMgrRelationData *smgr, ForkNumber forknum);
 /* read_ahead.c */
 extern bool AioPageIsHere(Relation rel, BlockNumber block);
 extern AioReadAheadResult AioReadAhead(Relation rel, BlockNumber block);
+extern AioReadAheadResult AioReadAheadCombined(Relation rel, BlockNumber block,
+											   int *nblocks);
 extern void AioReadAheadWait(void);
 extern void AioEndReadAhead(void);
 

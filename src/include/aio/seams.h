@@ -148,6 +148,17 @@ AioBeforeDDL(void)
 		AioRiCloseTables();
 }
 
+/* COPY TO: the next row of the table, of which these columns are written */
+static inline bool
+AioCopyNextSlot(TableScanDesc scan, ScanDirection direction,
+				TupleTableSlot *slot, List *columns)
+{
+	if (likely(aio_pages_missed == aio_copy_missed && aio_copies_ahead == 0 &&
+			   !AIO_LOOKUPS_FORCED))
+		return table_scan_getnextslot(scan, direction, slot);
+	return AioCopyNextAhead(scan, direction, slot, columns);
+}
+
 /* afterTriggerInvokeEvents(): this event is about to be fired */
 static inline void
 AioTriggerEventDue(EState *estate, void *chunk, void *event,

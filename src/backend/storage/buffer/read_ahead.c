@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * read_ahead.c
- *	  Begin to read a page that somebody will ask for, and do not wait for it.
+ *	  Begin to read pages that somebody will ask for, and do not wait for them.
  *
- * The page is read into shared buffers, as by anybody who reads it.  Nobody
- * keeps a pin: while the read is in flight it has one itself, and afterwards
- * the page is in memory like any other, until its buffer is needed.  Whether
- * the read has failed is found out by whoever asks for the page, since that
- * one has to read it again.
+ * Neighbouring pages may be read by one I/O.  A page is read into shared
+ * buffers, as by anybody who reads it.  Nobody keeps a pin: while the read is
+ * in flight it has one itself, and afterwards the page is in memory like any
+ * other, until its buffer is needed.  Whether the read has failed is found out
+ * by whoever asks for the page, since that one has to read it again.
  *
  * Locks:     none may be held that the reading of a page would wait for.
  * Suspends:  never.
@@ -35,7 +35,7 @@
 typedef struct ReadInFlight
 {
 	ReadBuffersOperation operation;
-	Buffer		buffer;
+	Buffer		buffers[MAX_IO_COMBINE_LIMIT];
 } ReadInFlight;
 
 /* reads begun last; the oldest is where the next one goes */
@@ -80,24 +80,11 @@ in_flight(ReadInFlight *read)
 		!pgaio_wref_check_done(&read->operation.io_wref);
 }
 
-/*
- * Begin to read a page of a relation's main fork, which the caller knows to
- * exist.  It is submitted by AioSubmitBatch() at the latest, which the caller
- * does not forget.
- *
- * Raises what reading a page raises before it waits: no buffer is free, no file
- * can be opened.
- */
-AioReadAheadResult
-AioReadAhead(Relation rel, BlockNumber block)
+/* Where the next read goes, or NULL if too many are in flight. */
+static ReadInFlight *
+next_read(void)
 {
 	ReadInFlight *read;
-
-	Assert(!RelationUsesLocalBuffers(rel));
-	Assert(io_method != IOMETHOD_SYNC);
-
-	if (find_buffer(rel, block) >= 0)
-		return AIO_READ_AHEAD_HERE;
 
 	if (reads == NULL)
 	{
@@ -112,9 +99,53 @@ AioReadAhead(Relation rel, BlockNumber block)
 	{
 		AioReadReap();
 		if (in_flight(read))
-			return AIO_READ_AHEAD_FULL;
+			return NULL;
 	}
 	oldest = (oldest + 1) % nreads;
+	return read;
+}
+
+/* How many of these pages can one I/O read?  0 if the first one is here. */
+static int
+count_combined(Relation rel, BlockNumber block, int nblocks)
+{
+	int			max = Min(nblocks, io_combine_limit);
+	int			n = 0;
+
+	/* all of them are pinned at a time */
+	if (max > 1)
+		max = Max(Min(max, (int) GetAdditionalPinLimit()), 1);
+	while (n < max && find_buffer(rel, block + n) < 0)
+		n++;
+	return n;
+}
+
+/*
+ * Begin to read neighbouring pages of a relation's main fork, which the caller
+ * knows to exist, by one I/O.  *nblocks says how many are wanted, and
+ * afterwards of how many the result tells what has become of them, at least one
+ * unless it is AIO_READ_AHEAD_FULL.  The I/O is submitted by AioSubmitBatch()
+ * at the latest, which the caller does not forget.
+ *
+ * Raises what reading a page raises before it waits: no buffer is free, no file
+ * can be opened.
+ */
+AioReadAheadResult
+AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
+{
+	ReadInFlight *read;
+	int			n = count_combined(rel, block, *nblocks);
+	int			begun = n;
+
+	Assert(!RelationUsesLocalBuffers(rel));
+	Assert(io_method != IOMETHOD_SYNC);
+
+	*nblocks = 1;
+	if (n == 0)
+		return AIO_READ_AHEAD_HERE;
+	read = next_read();
+	if (read == NULL)
+		return AIO_READ_AHEAD_FULL;
 
 	pgaio_wref_clear(&read->operation.io_wref);
 	read->operation.rel = rel;
@@ -122,13 +153,31 @@ AioReadAhead(Relation rel, BlockNumber block)
 	read->operation.persistence = rel->rd_rel->relpersistence;
 	read->operation.forknum = MAIN_FORKNUM;
 	read->operation.strategy = NULL;
+	for (int i = 0; i < n; i++)
+		read->buffers[i] = InvalidBuffer;
 	aio_read_ahead_used = true;
 	AioBatchOpen();
-	if (!StartReadBuffer(&read->operation, &read->buffer, block, 0))
+	if (!StartReadBuffers(&read->operation, read->buffers, block, &begun, 0))
 		pgaio_wref_clear(&read->operation.io_wref);
-	ReleaseBuffer(read->buffer);
+
+	/* pages that the I/O does not cover may be pinned, too */
+	for (int i = 0; i < n; i++)
+	{
+		if (BufferIsValid(read->buffers[i]))
+			ReleaseBuffer(read->buffers[i]);
+	}
 	AioBatchConsider();
+	*nblocks = begun;
 	return AIO_READ_AHEAD_BEGUN;
+}
+
+/* Likewise, one page. */
+AioReadAheadResult
+AioReadAhead(Relation rel, BlockNumber block)
+{
+	int			nblocks = 1;
+
+	return AioReadAheadCombined(rel, block, &nblocks);
 }
 
 /*
