@@ -14,7 +14,7 @@
  * Queries of triggers and functions drain it like any other backlog
  * (INVARIANT-32): its command id is that of the first of its rows.
  *
- * INVARIANT-72: the worker searches for the rows that it updates and deletes
+ * INVARIANT-68: the worker searches for the rows that it updates and deletes
  * without the executor, but never in an index that lacks entries.  That of the
  * replica identity is unique, and so its entries are not collected; the made-up
  * statement ends before a search in another one.

@@ -12,7 +12,7 @@
  * needed for that, and so it is done only while the worker is in a transaction,
  * between two messages.
  *
- * INVARIANT-71: messages are worked on in the order in which they came, and
+ * INVARIANT-67: messages are worked on in the order in which they came, and
  * nothing of one can be told, neither by what the publisher is sent nor by an
  * error, before those that came earlier have been worked on.
  *

@@ -10,7 +10,7 @@
  * fail.  Whatever does not fit is not looked up: the worker will find out what
  * is wrong, when it is the message's turn.
  *
- * INVARIANT-70: reading a message ahead raises nothing for what is in it.
+ * INVARIANT-66: reading a message ahead raises nothing for what is in it.
  *
  * Tests: src/test/aio/replication.
  *

@@ -9,7 +9,7 @@
  * that are sent to a client, the chunks are looked up like the inner rows of a
  * nested loop (lookup_loop.c).
  *
- * INVARIANT-73: of a row that is ahead, nothing but the pointer is looked at.
+ * INVARIANT-69: of a row that is ahead, nothing but the pointer is looked at.
  * No value is put together before it is wanted, so what is wrong with it is
  * found out when it is, by upstream, in the order of the rows.
  *

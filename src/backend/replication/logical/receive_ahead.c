@@ -9,7 +9,7 @@
  * to be looked up ahead (apply_ahead.c) they pass the call on.
  *
  * The end of messages, and an error that is met while they are received ahead,
- * are kept until all messages before have been returned (INVARIANT-71).  But a
+ * are kept until all messages before have been returned (INVARIANT-67).  But a
  * keepalive has the worker answer: after the end it is not returned, as there
  * is nobody to answer to.
  *

@@ -15,9 +15,9 @@
  * the locks of others.  Whoever has got a lock looks at the gate.  Since both
  * take an LWLock in between, which protects the place where that lock is noted,
  * one of the two sees the other, and it is the closer who yields.  That is
- * INVARIANT-76.
+ * INVARIANT-72.
  *
- * INVARIANT-77: nobody waits at a gate for one who waits for him.  A gate is
+ * INVARIANT-73: nobody waits at a gate for one who waits for him.  A gate is
  * waited at only where the lock could have been waited for, that is without
  * LWLocks, and without heavyweight locks that are held briefly.  Between
  * AioCloseGate() and AioOpenGate() no transaction is waited for.  If a table
@@ -25,7 +25,7 @@
  * deadlock_timeout, and open the gate: a deadlock is one that the detector sees
  * then.
  *
- * INVARIANT-78: a gate is open again when the session that has closed it has
+ * INVARIANT-74: a gate is open again when the session that has closed it has
  * raised an error, or is gone.  The caller opens it in a PG_FINALLY; a process
  * that exits does so before others can notice that its transaction is aborted.
  * After a crash, shared memory is new.

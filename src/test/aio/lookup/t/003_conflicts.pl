@@ -177,7 +177,7 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		if ($method ne 'sync')
 		{
 			$node->poll_query_until('postgres', qq{
-				SELECT coalesce(sum(started), 0) >= $before + 150 FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'})
+				SELECT coalesce(sum(started), 0) >= $before + 80 FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'})
 			  or fail("$method, $what: something is looked up");
 			cmp_ok(2 * ($lookups->('waited') - $late), '<', $lookups->('started') - $before, "$method, $what: in most cases what will be needed");
 		}
