@@ -254,7 +254,7 @@ insert_portion(AioTableBacklog *table, uint32 begin, bool needs_gate)
 		return end;
 	/* somebody may come while it is sorted */
 	if (!alone || !insert_in_index_order(table, needs_gate))
-		insert_in_row_order(table, end - begin);
+		insert_in_row_order(table, Min(end, table->statement->rows + 1) - begin);
 	return end;
 }
 

@@ -27,8 +27,8 @@
  *
  * INVARIANT-74: a gate is open again when the session that has closed it has
  * raised an error, or is gone.  The caller opens it in a PG_FINALLY; a process
- * that exits does so before others can notice that its transaction is aborted.
- * After a crash, shared memory is new.
+ * that exits, when its transaction is aborted, which may be long before the end
+ * of what it does then.  After a crash, shared memory is new.
  *
  * Conditional requests for a lock do not wait at the gate, and nothing is
  * written on their account: a statement that writes has asked for the lock
@@ -43,15 +43,17 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "aio/shared_state.h"
 #include "aio/table_gate.h"
 #include "aio/task.h"
 #include "miscadmin.h"
 #include "storage/condition_variable.h"
-#include "storage/ipc.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 typedef struct TableGates
@@ -173,11 +175,12 @@ AioOpenGate(void)
 	ConditionVariableBroadcast(&gates->opened);
 }
 
-/* before_shmem_exit callback: errors that end the process skip PG_FINALLY. */
+/* XactCallback: errors that end the process skip PG_FINALLY. */
 static void
-open_at_exit(int code, Datum arg)
+open_at_abort(XactEvent event, void *arg)
 {
-	AioOpenGate();
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		AioOpenGate();
 }
 
 /*
@@ -198,7 +201,7 @@ AioCloseGate(Relation rel)
 	if (gates == NULL)
 		return false;
 	if (!registered)
-		before_shmem_exit(open_at_exit, (Datum) 0);
+		RegisterXactCallback(open_at_abort, NULL);
 	registered = true;
 
 	pg_atomic_write_u64(&gates->tables[MyProcNumber], table_of(&tag));
@@ -237,11 +240,28 @@ find_closer(uint64 table)
 static bool
 waits_for_table(const PGPROC *proc)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "locks of who is waited for",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
 	BlockedProcsData *data = GetBlockerStatusData(proc->pid);
 
 	/* all of them are those of the one lock that it waits for */
-	return data->nlocks > 0 &&
+	bool		result = data->nlocks > 0 &&
 		data->locks[0].locktag.locktag_type == LOCKTAG_RELATION;
+
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return result;
+}
+
+/* Have those at a gate go on, if it is still closed by this process. */
+static void
+open_by_force(PGPROC *closer, uint64 table)
+{
+	if (pg_atomic_compare_exchange_u64(&gates->tables[GetNumberFromPGProc(closer)],
+									   &table, 0))
+		ConditionVariableBroadcast(&gates->opened);
 }
 
 /*
@@ -254,6 +274,7 @@ AioWaitAtGate(const LOCKTAG *tag)
 	static uint32 gate_event = 0;
 	uint64		table = table_of(tag);
 	PGPROC	   *closer = find_closer(table);
+	TimestampTz begin;
 
 	if (closer == NULL)
 		return;
@@ -263,15 +284,22 @@ AioWaitAtGate(const LOCKTAG *tag)
 
 	if (gate_event == 0)
 		gate_event = WaitEventExtensionNew("AioTableGate");
+	begin = GetCurrentTimestamp();
 	ConditionVariablePrepareToSleep(&gates->opened);
 	while ((closer = find_closer(table)) != NULL)
 	{
-		uint64		closed = table;
+		/* others that open and close theirs wake us up, too */
+		long		waited = TimestampDifferenceMilliseconds(begin, GetCurrentTimestamp());
 
-		if (ConditionVariableTimedSleep(&gates->opened, DeadlockTimeout, gate_event) &&
-			waits_for_table(closer))
-			pg_atomic_compare_exchange_u64(&gates->tables[GetNumberFromPGProc(closer)],
-										   &closed, 0);
+		if (waited < DeadlockTimeout)
+			ConditionVariableTimedSleep(&gates->opened, DeadlockTimeout - waited,
+										gate_event);
+		else
+		{
+			if (waits_for_table(closer))
+				open_by_force(closer, table);
+			begin = GetCurrentTimestamp();
+		}
 	}
 	ConditionVariableCancelSleep();
 }
