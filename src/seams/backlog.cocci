@@ -3,7 +3,7 @@
 // What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; so
 //   does the executor when it finishes, as it need not have run to the end; and every executor run tells us its
 //   snapshot before it begins.  A row that the executor is about to insert is offered to us; before a subtransaction begins, we insert those that we
-//   have kept.  Logical replication tells us of each message, and in which index it searches, and DDL before it looks who uses a table.
+//   have kept.  Logical replication tells us of each message, and DDL before it looks who uses a table.
 // Without it: a statement would end with index entries that are nowhere but in its memory; and a later row's error would
 //   hide that of a row whose keys are waiting.
 // Could disappear: with a table access method interface for bulk inserts into indexes.  Not by hooks: an extension's
@@ -23,8 +23,6 @@
 //   in CheckTableNotInUse
 // target: src/backend/replication/logical/worker.c AioBeforeMessage+1
 //   in apply_dispatch
-// target: src/backend/executor/execReplication.c AioBeforeSearch+1 isIdxSafeToSkipDuplicates+1
-//   in RelationFindReplTupleByIndex
 
 @copy@
 symbol estate, error_context_stack;
@@ -92,18 +90,6 @@ symbol action, saved_command, apply_error_callback_arg;
   <+...
 + AioBeforeMessage(action);
   saved_command = apply_error_callback_arg.command;
-  ...+>
-  }
-
-@search@
-symbol isIdxSafeToSkipDuplicates;
-expression E;
-@@
-  RelationFindReplTupleByIndex(...)
-  {
-  <+...
-  isIdxSafeToSkipDuplicates = E;
-+ AioBeforeSearch(isIdxSafeToSkipDuplicates);
   ...+>
   }
 

@@ -14,10 +14,12 @@
  * Queries of triggers and functions drain it like any other backlog
  * (INVARIANT-32): its command id is that of the first of its rows.
  *
- * INVARIANT-68: the worker searches for the rows that it updates and deletes
- * without the executor, but never in an index that lacks entries.  That of the
- * replica identity is unique, and so its entries are not collected; the made-up
- * statement ends before a search in another one.
+ * INVARIANT-68: a worker searches for the rows that it updates and deletes
+ * without the executor, and sees those of other workers that are not
+ * committed; but never in an index that lacks entries.  That of the replica
+ * identity, or of the primary key, is unique, and so its entries are not
+ * collected.  If a table has neither, any index may be searched, and no
+ * entries are collected.
  *
  * INVARIANT-33: a version of a row that the transaction has replaced or deleted
  * cannot die before the transaction ends.
@@ -39,6 +41,7 @@
 #include "aio/index_backlog.h"
 #include "executor/executor.h"
 #include "replication/logicalproto.h"
+#include "replication/logicalrelation.h"
 #include "replication/logicalworker.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -232,7 +235,8 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 	registered = true;
 
 	if (aio_rows_applied++ < (uint64) aio_debug_rows_before_batch ||
-		aio_index_batch_memory == 0 || GetCurrentTransactionNestLevel() > 1)
+		aio_index_batch_memory == 0 || GetCurrentTransactionNestLevel() > 1 ||
+		!OidIsValid(GetRelationIdentityOrPK(rri->ri_RelationDesc)))
 		return NULL;
 
 	if (statement == NULL)

@@ -96,6 +96,7 @@ struct AioApplyAhead
 	bool		in_stream;		/* at the end */
 	AioNextMessage last;		/* what became of the last attempt */
 	uint64		tried;			/* the lookup that was due then */
+	uint32		idle;			/* messages taken since a lookup was new */
 	uint64		due;			/* lookups that have been due, */
 	uint64		passed;			/* and those of messages that have been kept */
 
@@ -155,6 +156,7 @@ open_ahead(AioApplyAhead *ahead)
 	}
 	limit = Min(limit, (int) ahead->nmessages / MESSAGES_PER_LOOKUP);
 	ahead->open = true;
+	ahead->idle = 0;
 	AioWindowOpen(&ahead->window, limit, false);
 }
 
@@ -180,7 +182,8 @@ count_wait(AioApplyAhead *ahead)
 
 	/*
 	 * Pages of indexes that are only inserted into count, too: if nothing is
-	 * gained, that is found out soon, and tried at ever longer intervals.
+	 * looked up, that is noticed after some messages (AioApplyAheadDue()),
+	 * and tried again at ever longer intervals.
 	 */
 	if (!AIO_LOOKUPS_FORCED &&
 		(aio_rel_missed < FirstNormalObjectId ||
@@ -304,6 +307,15 @@ add_message(AioApplyAhead *ahead, AheadMessage *message)
 						  again, near) && !again;
 }
 
+/* Pass over messages that have no step to make. */
+static void
+skip_done(AioApplyAhead *ahead)
+{
+	while (ahead->ndone != ahead->end &&
+		   message_at(ahead, ahead->ndone)->step == STEP_ALL)
+		ahead->ndone++;
+}
+
 /* Look up what has been kept. */
 static void
 look_ahead(AioApplyAhead *ahead)
@@ -319,9 +331,7 @@ look_ahead(AioApplyAhead *ahead)
 	AioApplyBeginKeys();
 	for (uint32 i = ahead->ndone; i != ahead->end; i++)
 		nnew += add_message(ahead, message_at(ahead, i));
-	while (ahead->ndone != ahead->end &&
-		   message_at(ahead, ahead->ndone)->step == STEP_ALL)
-		ahead->ndone++;
+	skip_done(ahead);
 
 	/* if a table has been altered, keys may be of other types now */
 	if (!AioApplyKeysAreStale())
@@ -330,6 +340,8 @@ look_ahead(AioApplyAhead *ahead)
 	PopActiveSnapshot();
 	MemoryContextSwitchTo(old);
 
+	if (nnew > 0)
+		ahead->idle = 0;
 	if (nnew > 0)
 		AioWindowLooked(&ahead->window, nnew, has_read);
 	if (ahead->window.distance >= DISTANCE_USEFUL)
@@ -344,6 +356,7 @@ is_to_look_ahead(AioApplyAhead *ahead)
 	uint32		at_a_time = MESSAGES_AT_A_TIME(distance);
 	AheadMessage *message;
 
+	skip_done(ahead);
 	if (ahead->ndone == ahead->end || !IsTransactionState() ||
 		!AioScopeAllowed())
 		return false;
@@ -369,7 +382,7 @@ AioApplyAheadDue(AioApplyAhead *ahead)
 		count_wait(ahead);
 	if (!ahead->open)
 		return;
-	if (ahead->window.distance == 0)
+	if (ahead->window.distance == 0 || ahead->idle > ahead->nmessages)
 	{
 		close_ahead(ahead);
 		return;
@@ -399,6 +412,7 @@ AioApplyAheadTake(AioApplyAhead *ahead, char **data, int *len)
 	if (ahead->ndone == ahead->first)
 		ahead->ndone++;
 	ahead->first++;
+	ahead->idle++;
 	ahead->due = message->lookup;
 	ahead->bytes -= message->len;
 	ahead->current = message->data;

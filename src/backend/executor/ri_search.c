@@ -79,9 +79,15 @@ AioRiMakeSearch(const AioRiConstraint *constraint, bool of_parent, Relation rel)
 static AttrNumber
 column_in(const AioRiSearch *search, Oid relid, int i)
 {
+	char	   *name;
+
 	if (relid == search->table)
 		return search->attnums[i];
-	return get_attnum(relid, get_attname(search->table, search->attnums[i], false));
+
+
+	/* it may be altered meanwhile, if its rows are not changed yet */
+	name = get_attname(search->table, search->attnums[i], true);
+	return name == NULL ? InvalidAttrNumber : get_attnum(relid, name);
 }
 
 /* Can this column of the index be searched for the i-th column of the key? */

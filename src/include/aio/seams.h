@@ -119,17 +119,6 @@ AioBeforeMessage(int action)
 		AioEndApplyFor(action);
 }
 
-/*
- * RelationFindReplTupleByIndex(): logical replication searches in an index; is
- * it that of the replica identity?
- */
-static inline void
-AioBeforeSearch(bool by_identity)
-{
-	if (unlikely(aio_rows_applied > 0) && !by_identity)
-		AioEndApply();
-}
-
 /* BeginInternalSubTransaction(): what is inserted from now on may be undone */
 static inline void
 AioBeforeSubtransaction(void)

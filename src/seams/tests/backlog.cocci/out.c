@@ -113,13 +113,3 @@ other_subtransaction(Relation rel)
 	expected_refcnt = rel->rd_isnailed ? 2 : 1;
 	saved_command = apply_error_callback_arg.command;
 }
-
-bool
-RelationFindReplTupleByIndex(Relation rel, Oid idxoid)
-{
-	bool		isIdxSafeToSkipDuplicates;
-
-	isIdxSafeToSkipDuplicates = (GetRelationIdentityOrPK(rel) == idxoid);
-	AioBeforeSearch(isIdxSafeToSkipDuplicates);
-	return search(rel, idxoid);
-}
