@@ -18,8 +18,8 @@
  * without the executor, and sees those of other workers that are not
  * committed; but never in an index that lacks entries.  That of the replica
  * identity, or of the primary key, is unique, and so its entries are not
- * collected.  If a table has neither, any index may be searched, and no
- * entries are collected.
+ * collected.  If a table has neither, and rows are identified by all of their
+ * columns, any index may be searched, and no entries are collected.
  *
  * INVARIANT-33: a version of a row that the transaction has replaced or deleted
  * cannot die before the transaction ends.
@@ -37,6 +37,7 @@
 
 #include "access/table.h"
 #include "access/xact.h"
+#include "aio/apply_ahead.h"
 #include "aio/backlog.h"
 #include "aio/index_backlog.h"
 #include "executor/executor.h"
@@ -236,7 +237,8 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 
 	if (aio_rows_applied++ < (uint64) aio_debug_rows_before_batch ||
 		aio_index_batch_memory == 0 || GetCurrentTransactionNestLevel() > 1 ||
-		!OidIsValid(GetRelationIdentityOrPK(rri->ri_RelationDesc)))
+		(AioAppliedIdentityIsFull() &&
+		 !OidIsValid(GetRelationIdentityOrPK(rri->ri_RelationDesc))))
 		return NULL;
 
 	if (statement == NULL)

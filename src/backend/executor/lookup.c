@@ -42,25 +42,26 @@
  */
 #define WAITS_BEFORE_SEARCH		3
 
-static void
+/*
+ * Somebody waits for a page of this relation.  Returns whether the loop has
+ * looked it up too late, or it has been forgotten again.
+ */
+static bool
 loop_waits(AioLookupLoop *loop, Relation rel)
 {
 	Relation	heap = AioLoopReads(loop, rel);
 	int			limit;
 
 	if (heap == NULL)
-		return;
+		return false;
 	if (loop->open)
-	{
-		/* looked up too late, or forgotten again */
-		aio_usage[AIO_KIND_LOOKUP].waited++;
-		return;
-	}
+		return true;
 	if (++loop->waits < loop->waits_wanted)
-		return;
+		return false;
 	limit = AioLookupLimit(heap);
 	if (limit > 0)
 		AioOpenLoop(loop, limit);
+	return false;
 }
 
 static bool
@@ -85,6 +86,7 @@ static void
 wait_begins(const QueryDesc *query, Relation rel, BlockNumber block)
 {
 	AioLookups *lookups = AioLookupsOf(query);
+	bool		late = false;
 
 	foreach_ptr(AioLookupScan, scan, lookups->scans)
 	{
@@ -95,8 +97,10 @@ wait_begins(const QueryDesc *query, Relation rel, BlockNumber block)
 	foreach_ptr(AioLookupLoop, loop, lookups->loops)
 	{
 		if (!loop->closed_for_good)
-			loop_waits(loop, rel);
+			late |= loop_waits(loop, rel);
 	}
+	if (late)
+		aio_usage[AIO_KIND_LOOKUP].waited++;
 }
 
 /* aio_read_hook: somebody waits for a page. */

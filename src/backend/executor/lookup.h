@@ -308,7 +308,7 @@ extern List *AioToastColumns(TupleDesc desc);
 extern AioToast *AioMakeToast(List *columns);
 extern void AioSetToastColumns(AioToast *toast, List *columns);
 extern int	AioToastSize(const AioToast *toast);
-extern Relation AioToastReads(const EState *estate, Relation rel);
+extern Relation AioToastReads(const PlanState *node, Relation rel);
 extern List *AioAddValues(List *probes, AioToast *toast, TupleTableSlot *row,
 						  int ahead, bool *begun, bool again, bool near);
 extern void AioCloseToast(AioToast *toast);

@@ -185,7 +185,7 @@ AioLoopReads(const AioLookupLoop *loop, Relation rel)
 	if (loop->insert != NULL)
 		return AioInsertReads(loop->insert, rel);
 	if (loop->toast != NULL)
-		return AioToastReads(loop->outer->state, rel);
+		return AioToastReads(loop->outer, rel);
 	foreach_ptr(AioLookupTarget, target, loop->targets)
 	{
 		if (rel == NULL || target->index == rel || target->heap == rel)
@@ -225,6 +225,7 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 	AioLookupAttach(loop->outer, loop->layer, next_row, loop);
 	loop->open = true;
 	loop->at_end = false;
+	loop->rows_without_values = 0;
 	AioWindowOpen(&loop->window, Min(distance_max, loop->nslots - 2), loop->may_stop);
 }
 

@@ -31,6 +31,7 @@
 #include "aio/lookup.h"
 #include "aio/read.h"
 #include "aio/usage.h"
+#include "catalog/catalog.h"
 #include "lookup.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
@@ -303,6 +304,8 @@ AioNextChunk(SysScanDesc scan, ScanDirection direction)
 	HeapTuple	chunk = systable_getnext_ordered(scan, direction);
 
 	if (likely(missed == aio_pages_missed && scan != open && !AIO_LOOKUPS_FORCED))
+		return chunk;
+	if (IsCatalogRelation(scan->heap_rel))
 		return chunk;
 	if (chunk == NULL)
 	{

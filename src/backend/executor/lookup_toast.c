@@ -92,14 +92,32 @@ AioToastSize(const AioToast *toast)
 	return list_length(toast->columns);
 }
 
+/* The table whose rows a node scans, if it does nothing else. */
+static Relation
+scanned_table(const PlanState *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_SeqScanState:
+		case T_IndexScanState:
+		case T_BitmapHeapScanState:
+			return ((const ScanState *) node)->ss_currentRelation;
+		default:
+			return NULL;
+	}
+}
+
 /*
- * A relation in the tablespace of the values that the statement reads, if this
- * is the TOAST table, or its index, of a table that it reads; or if rel is
- * NULL, and any table that it reads has values out of line.  NULL if not.
+ * A relation in the tablespace of the values of this node's rows, if this is
+ * the TOAST table, or its index, of the table that it scans, or of any table of
+ * the statement if it is no scan; or if rel is NULL, and any table that the
+ * statement reads has values out of line.  NULL if not.
  */
 Relation
-AioToastReads(const EState *estate, Relation rel)
+AioToastReads(const PlanState *node, Relation rel)
 {
+	const EState *estate = node->state;
+	const Relation scanned = scanned_table(node);
 	Oid			relid = InvalidOid;
 
 	if (rel != NULL && !IsToastRelation(rel))
@@ -107,6 +125,8 @@ AioToastReads(const EState *estate, Relation rel)
 	if (rel != NULL)
 		relid = rel->rd_index != NULL ? rel->rd_index->indrelid :
 			RelationGetRelid(rel);
+	if (scanned != NULL && rel != NULL)
+		return scanned->rd_rel->reltoastrelid == relid ? scanned : NULL;
 	for (Index i = 0; i < estate->es_range_table_size; i++)
 	{
 		const Relation table = estate->es_relations[i];

@@ -69,5 +69,6 @@ extern const struct LogicalRepRelMapEntry *AioFindRemoteRelation(uint32 id);
 
 /* worker_internals.c */
 extern bool AioInStream(void);
+extern bool AioAppliedIdentityIsFull(void);
 
 #endif							/* AIO_APPLY_AHEAD_H */

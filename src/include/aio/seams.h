@@ -216,4 +216,12 @@ AioWhileIdle(void)
 		AioEndReadAhead();
 }
 
+/* secure_write(): before waiting until the client takes what is sent */
+static inline void
+AioBeforeSendWait(void)
+{
+	if (unlikely(aio_read_ahead_used))
+		AioEndReadAhead();
+}
+
 #endif							/* AIO_SEAMS_H */

@@ -193,9 +193,9 @@ AioReadAheadWait(void)
 }
 
 /*
- * The session is going to be idle.  Nobody may ask for what it has begun to
- * read, and until somebody sees to its completion, the pin of the read is in
- * VACUUM's way.
+ * The session is going to be idle, or to wait for its client.  Nobody may ask
+ * for what it has begun to read, and until somebody sees to its completion, the
+ * pin of the read is in VACUUM's way.
  */
 void
 AioEndReadAhead(void)
