@@ -157,7 +157,8 @@ look_at_once(QueryDesc *query, ScanDirection direction, uint64 count)
 			Relation	heap = AioLoopReads(loop, NULL);
 			int			limit = heap != NULL ? AioLookupLimit(heap) : 0;
 
-			if (limit > 0)
+			/* a run that moves nowhere has been here before */
+			if (limit > 0 && !loop->open && !loop->closed_for_good)
 				AioOpenLoop(loop, limit);
 		}
 	}

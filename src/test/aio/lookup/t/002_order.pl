@@ -116,6 +116,9 @@ same('initialisation plans', q{
 same('correlated subqueries', q{
 	SELECT k.n, (SELECT count(*) FROM keys j JOIN items i ON i.a = j.a WHERE j.n BETWEEN k.n AND k.n + 5) FROM keys k WHERE k.n <= 50});
 
+same('a cursor that is moved before its first row', q{BEGIN; DECLARE c SCROLL CURSOR FOR SELECT k.n, i.id FROM keys k JOIN items i ON i.a = k.a;
+	FETCH BACKWARD 1 FROM c; FETCH 100 FROM c; FETCH BACKWARD 1 FROM c; FETCH 50 FROM c; COMMIT});
+
 # Subqueries in the target list, of scans, joins and others.
 same('subqueries in the target list', q{
 	SELECT note(k.n), (SELECT note(i.id) FROM items i WHERE i.a = k.a), k.t FROM keys k WHERE k.n % 3 <> 1;
