@@ -10,7 +10,7 @@
  * TOAST table.
  *
  * Nothing is opened, locked or looked up in catalogs here, except for the
- * properties of functions.
+ * properties of functions and types.
  *
  * Tests: src/test/aio/lookup.
  *

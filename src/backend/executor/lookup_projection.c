@@ -9,8 +9,9 @@
  * a subquery, or looks at such a value, nor those after it, and gives the
  * columns that these and its target list refer to.  Both are compiled once
  * more, in terms of these columns.  They are evaluated row by row and in order,
- * as upstream does, so functions and subqueries in them may do anything.  The
- * subqueries run the same plans, with parameters that are set in the same way.
+ * as upstream does, so functions and subqueries in them may have side effects.
+ * The subqueries run the same plans, with parameters that are set in the same
+ * way.  What a function keeps in its FmgrInfo is not shared by both.
  *
  * A scan that does not project returns rows of its table.  Then the conditions
  * are compiled in terms of these, and there is no target list to evaluate.
