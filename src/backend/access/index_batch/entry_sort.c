@@ -4,10 +4,11 @@
  *	  Bring the entries of a backlog into the order of their index.
  *
  * A btree's order is that of its columns, by upstream's sort support with
- * abbreviated keys where the type has them, and then of the heap.  Upstream's
- * tuplesort would need a second copy of each tuple; here the tuples stay where
- * they are, since the budget for them is tight, and can be looked at in any
- * order, which is needed to look ahead.
+ * abbreviated keys where the type has them, and then of the heap.  Keys that
+ * are integers, or are abbreviated to such, are put into buckets first.
+ * Upstream's tuplesort would need a second copy of each tuple; here the tuples
+ * stay where they are, since the budget for them is tight, and can be looked at
+ * in any order, which is needed to look ahead.
  *
  * GiST and SP-GiST have no order.  Where upstream can build the index from
  * sorted input, that order is taken; otherwise that of the type, if it has one.
@@ -26,11 +27,18 @@
 #include "catalog/pg_collation.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
 #include "utils/typcache.h"
+
+/* buckets into which keys are put before they are sorted; a power of two */
+#define BUCKETS_MAX 2048
+
+/* as many entries as make that worth while */
+#define ENTRIES_FOR_BUCKETS (4 * BUCKETS_MAX)
 
 /* the order of an index */
 typedef struct EntryOrder
@@ -216,7 +224,7 @@ compare_ordered(const AioEntry *a, const AioEntry *b, EntryOrder *order)
 	return result != 0 ? result : compare_rest(a, b, order);
 }
 
-/* For keys that are not null and compare as unsigned integers. */
+/* For keys that compare as unsigned integers. */
 static inline int
 compare_unsigned(const AioEntry *a, const AioEntry *b, EntryOrder *order)
 {
@@ -314,6 +322,90 @@ mark_duplicates(AioEntry *entries, uint32 n, EntryOrder *order)
 	}
 }
 
+/*
+ * Have keys compare as unsigned integers.  Returns false if they cannot.  From
+ * then on they tell whether values are equal, but no longer the values.
+ */
+static bool
+make_unsigned(AioEntry *entries, uint32 n, EntryOrder *order)
+{
+	SortSupport first = &order->keys[0];
+	Datum		flip = 0;
+
+	if (first->comparator == ssup_datum_int32_cmp ||
+		first->comparator == ssup_datum_signed_cmp)
+		flip = (Datum) 1 << (SIZEOF_DATUM * BITS_PER_BYTE - 1);
+	else if (first->comparator != ssup_datum_unsigned_cmp)
+		return false;
+	if (first->ssup_reverse)
+		flip = ~flip;
+	for (uint32 i = 0; flip != 0 && i < n; i++)
+		entries[i].key ^= flip;
+	return true;
+}
+
+/*
+ * Put entries whose keys compare as unsigned integers into buckets of equal
+ * ranges, in place ("American flag sort"; McIlroy, Bostic, McIlroy: Engineering
+ * Radix Sort, 1993), and sort each, which then fits into the processor's cache.
+ * If most keys are in one bucket, that is as good as sorting them all.
+ */
+static void
+sort_in_buckets(AioEntry *entries, uint32 n, EntryOrder *order)
+{
+	uint32		next[BUCKETS_MAX];
+	uint32		end[BUCKETS_MAX] = {0};
+	Datum		min = entries[0].key;
+	Datum		max = entries[0].key;
+	int			nbuckets;
+	int			shift;
+
+	for (uint32 i = 1; i < n; i++)
+	{
+		min = Min(min, entries[i].key);
+		max = Max(max, entries[i].key);
+	}
+	shift = max == min ? 0 :
+		Max(pg_leftmost_one_pos64(max - min) + 1 - pg_leftmost_one_pos32(BUCKETS_MAX), 0);
+	nbuckets = (int) ((max - min) >> shift) + 1;
+	Assert(nbuckets <= BUCKETS_MAX);
+#define BUCKET_OF(entry) (((entry).key - min) >> shift)
+
+	for (uint32 i = 0; i < n; i++)
+		end[BUCKET_OF(entries[i])]++;
+	for (int i = 0, begin = 0; i < nbuckets; i++)
+	{
+		next[i] = begin;
+		begin = end[i] += begin;
+	}
+	Assert(end[nbuckets - 1] == n);
+
+	for (int i = 0; i < nbuckets; i++)
+	{
+		while (next[i] < end[i])
+		{
+			AioEntry	entry = entries[next[i]];
+			int			bucket;
+
+			while ((bucket = BUCKET_OF(entry)) != i)
+			{
+				AioEntry	other = entries[next[bucket]];
+
+				entries[next[bucket]++] = entry;
+				entry = other;
+			}
+			entries[next[i]++] = entry;
+		}
+	}
+	for (int i = 0; i < nbuckets; i++)
+	{
+		uint32		begin = i == 0 ? 0 : end[i - 1];
+
+		sort_unsigned(&entries[begin], end[i] - begin, order);
+	}
+#undef BUCKET_OF
+}
+
 /* AioIndexAmOps.sort, for btrees. */
 AioEntry *
 AioSortBtree(AioIndexBatch *batch)
@@ -321,15 +413,14 @@ AioSortBtree(AioIndexBatch *batch)
 	AioEntry   *entries = AioListEntries(batch);
 	uint32		n = batch->nentries;
 	EntryOrder	order;
-	bool		no_nulls;
 
 	prepare_order(&order, batch->index, batch->unique, true);
-	no_nulls = set_keys(entries, n, &order);
-	if (no_nulls && !order.keys[0].ssup_reverse &&
-		order.keys[0].comparator == ssup_datum_unsigned_cmp)
+	if (!set_keys(entries, n, &order) || !make_unsigned(entries, n, &order))
+		sort_ordered(entries, n, &order);
+	else if (n < ENTRIES_FOR_BUCKETS)
 		sort_unsigned(entries, n, &order);
 	else
-		sort_ordered(entries, n, &order);
+		sort_in_buckets(entries, n, &order);
 	if (batch->unique)
 		mark_duplicates(entries, n, &order);
 	return entries;
