@@ -17,7 +17,7 @@
 #include "aio/apply_ahead.h"
 #include "aio/backlog.h"
 #include "aio/block.h"
-#include "aio/btree_leaf.h"
+#include "aio/btree_search.h"
 #include "aio/commit.h"
 #include "aio/foreign.h"
 #include "aio/index_insert.h"
@@ -55,22 +55,6 @@ AioIndexInsert(AioInsertBatch *batch, int position,
 	return AioIndexInsertInBatch(batch, position, indexRelation, values,
 								 isnull, tid, heapRelation, checkUnique,
 								 indexUnchanged, indexInfo);
-}
-
-/* _bt_doinsert(): is the entry's leaf known without a search? */
-static inline bool
-AioLeafKnown(Relation rel, struct BTInsertStateData *insertstate)
-{
-	return unlikely(aio_btree_leaf != NULL) && aio_btree_leaf->index == rel &&
-		AioBtreeTryLeaf(insertstate);
-}
-
-/* _bt_doinsert(): a search has found it */
-static inline void
-AioLeafFound(Relation rel, struct BTInsertStateData *insertstate)
-{
-	if (unlikely(aio_btree_leaf != NULL) && aio_btree_leaf->index == rel)
-		AioBtreeNoteLeaf(insertstate);
 }
 
 /* _bt_search(): does it end here, with the buffer's lock and pin given back? */

@@ -7,9 +7,15 @@
  * The plan: descend to the lowest page that is not a leaf, copy it, and find
  * between which of its separators the entries fall.  Each stretch of entries
  * that fall on one leaf is a run; leaf_stream.c reads the leaves ahead.  Then
- * each run is inserted by _bt_doinsert(), which finds the leaf at hand instead
- * of descending (btree_leaf.c).  Where the tree has changed in the meantime,
- * it descends as usual.
+ * each run is put into its leaf (btree_fill.c), and what is left of it, into
+ * the leaf's right siblings.  An entry for which that is not enough, as the one
+ * that has no room, is inserted by _bt_doinsert().
+ *
+ * The leaf is the right one to begin with.  Its separator in the page above is
+ * less than the first entry, and what belongs to the right of a separator comes
+ * to belong to another page by splits only, which move it to the right, or when
+ * the page is deleted.  A page that has been deleted is not used again while a
+ * transaction is running that has an older XID, such as this one.
  *
  * A split reads the right sibling under the page's lock, so a run whose leaf
  * looks too full, and whose sibling is not being read anyway, becomes a task:
@@ -27,9 +33,10 @@
  */
 #include "postgres.h"
 
-#include "access/nbtree.h"
-#include "aio/btree_leaf.h"
+#include "access/xact.h"
 #include "aio/index_backlog.h"
+#include "aio/stats.h"
+#include "btree_fill.h"
 #include "built_in_ams.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -38,6 +45,9 @@
 
 /* upper limit of the runs planned from one page above the leaves */
 #define RUNS_PER_PAGE	512
+
+/* so many leaves to the right an entry is looked for before it is searched */
+#define STEPS_MAX		2
 
 typedef struct BtreeDrain
 {
@@ -49,6 +59,7 @@ typedef struct BtreeDrain
 	uint32		planned;		/* entries before this one are planned */
 	AioLeafStream *stream;
 	Page		page;			/* copy of the page above the leaves */
+	BTScanInsert key;			/* of the entry at hand */
 } BtreeDrain;
 
 /* What a task that inserts a run needs. */
@@ -66,17 +77,11 @@ typedef struct BtreeRun
  */
 
 static inline BTScanInsert
-make_key(BtreeDrain *drain, uint32 entry)
+set_key(BtreeDrain *drain, uint32 entry)
 {
-	BTScanInsert key = _bt_mkscankey(drain->index, drain->entries[entry].tuple);
-
 	Assert(entry < drain->batch->nentries);
-	Assert(key->heapkeyspace);
-
-	/* a unique check begins at the first tuple with this key */
-	if (drain->batch->unique && !key->anynullkeys)
-		key->scantid = NULL;
-	return key;
+	AioBtreeSetKey(drain->batch, drain->key, drain->entries[entry].tuple);
+	return drain->key;
 }
 
 /* The last item of a page above the leaves that is less than the key. */
@@ -153,11 +158,7 @@ descend(BtreeDrain *drain, BTScanInsert key)
 static bool
 is_beyond(BtreeDrain *drain, uint32 entry, OffsetNumber item)
 {
-	BTScanInsert key = make_key(drain, entry);
-	bool		result = _bt_compare(drain->index, key, drain->page, item) > 0;
-
-	pfree(key);
-	return result;
+	return _bt_compare(drain->index, set_key(drain, entry), drain->page, item) > 0;
 }
 
 /* The first entry after 'entry', which is not beyond an item, that is. */
@@ -197,17 +198,14 @@ plan_runs(AioLeafStream *stream, void *arg)
 	BtreeDrain *drain = arg;
 	Page		page = drain->page;
 	BTPageOpaque opaque;
-	BTScanInsert key;
 	OffsetNumber child;
 
 	if (drain->planned == drain->nentries)
 		return;
 
-	key = make_key(drain, drain->planned);
-	if (!descend(drain, key))
+	if (!descend(drain, set_key(drain, drain->planned)))
 	{
 		/* a tree of one page; what is left is not planned */
-		pfree(key);
 		drain->nentries = drain->planned;
 		return;
 	}
@@ -218,8 +216,7 @@ plan_runs(AioLeafStream *stream, void *arg)
 		bool		last;
 		uint32		end = drain->nentries;
 
-		child = find_child(drain, key, page, child);
-		pfree(key);
+		child = find_child(drain, set_key(drain, drain->planned), page, child);
 		last = child == PageGetMaxOffsetNumber(page);
 		if (!last)
 			end = find_end(drain, drain->planned, child + 1);
@@ -229,12 +226,9 @@ plan_runs(AioLeafStream *stream, void *arg)
 		drain->planned = end;
 		if (last || end == drain->nentries)
 			return;
-		key = make_key(drain, end);
-		if (!P_RIGHTMOST(opaque) &&
-			_bt_compare(drain->index, key, page, P_HIKEY) > 0)
-			break;
+		if (!P_RIGHTMOST(opaque) && is_beyond(drain, end, P_HIKEY))
+			return;
 	}
-	pfree(key);
 }
 
 /* ------------------------------------------------------------------------
@@ -242,44 +236,108 @@ plan_runs(AioLeafStream *stream, void *arg)
  * ------------------------------------------------------------------------
  */
 
+/* Insert an entry that is equal to one on a leaf, which is locked. */
+static void
+insert_on_leaf(BtreeDrain *drain, Buffer leaf, uint32 entry)
+{
+	IndexTuple	tuple = drain->entries[entry].tuple;
+
+	if (drain->batch->unique && AioGetEntryRow(tuple)->duplicate)
+	{
+		_bt_unlockbuf(drain->index, leaf);
+		AioBacklogConflict(drain->batch, tuple);
+	}
+	else if (!AioBtreeInsertOnLeaf(drain->batch, drain->key, leaf, tuple))
+		AioBacklogConflict(drain->batch, tuple);
+}
+
+/* Insert one entry as if it had not been collected. */
+static void
+insert_entry(BtreeDrain *drain, uint32 entry)
+{
+	AioIndexBatch *batch = drain->batch;
+	IndexTuple	tuple = drain->entries[entry].tuple;
+
+	aio_session_stats_data.leaf_visits++;
+	if (!batch->unique)
+		_bt_doinsert(drain->index, tuple, UNIQUE_CHECK_NO, batch->unchanged,
+					 drain->heap);
+	else if (AioGetEntryRow(tuple)->duplicate ||
+			 !_bt_doinsert(drain->index, tuple, UNIQUE_CHECK_PARTIAL, false,
+						   drain->heap))
+		AioBacklogConflict(batch, tuple);
+}
+
+/* The leaf on which an entry belongs, pinned and locked exclusively. */
+static Buffer
+find_leaf(BtreeDrain *drain, uint32 entry)
+{
+	Buffer		leaf;
+
+	_bt_freestack(_bt_search(drain->index, drain->heap, set_key(drain, entry),
+							 &leaf, BT_WRITE));
+	Assert(BufferIsValid(leaf));
+	aio_session_stats_data.leaf_visits++;
+	return leaf;
+}
+
 /*
  * Insert entries, beginning with a leaf, whose pin is given back, or with
  * none.
  */
 static void
-insert_entries(BtreeDrain *drain, Buffer buffer, uint32 first, uint32 end)
+insert_entries(BtreeDrain *drain, Buffer leaf, uint32 first, uint32 end)
 {
-	AioBtreeLeaf leaf;
+	Relation	index = drain->index;
 
 	Assert(first <= end && end <= drain->batch->nentries);
-	/* no other code relies on the order of its entries meanwhile */
-	Assert(aio_btree_leaf == NULL);
-
-	leaf.index = drain->index;
-	leaf.buffer = buffer;
-
-	PG_TRY();
+	while (first < end)
 	{
-		aio_btree_leaf = &leaf;
-		for (uint32 i = first; i < end; i++)
+		AioBtreeFillEnd why;
+		int			steps = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		if (BufferIsValid(leaf))
+			_bt_lockbuf(index, leaf, BT_WRITE);
+		else
+			leaf = find_leaf(drain, first);
+		for (;;)
 		{
-			CHECK_FOR_INTERRUPTS();
-			if (!drain->batch->unique)
-				_bt_doinsert(drain->index, drain->entries[i].tuple,
-							 UNIQUE_CHECK_NO, drain->batch->unchanged, drain->heap);
-			else if (AioGetEntryRow(drain->entries[i].tuple)->duplicate ||
-					 !_bt_doinsert(drain->index, drain->entries[i].tuple,
-								   UNIQUE_CHECK_PARTIAL, false, drain->heap))
-				AioBacklogConflict(drain->batch, drain->entries[i].tuple);
+			uint32		added;
+
+			why = AioBtreeFill(drain->batch, drain->key, leaf,
+							   &drain->entries[first], end - first, &added);
+			first += added;
+			if (added > 0)
+				steps = 0;
+			if (why != AIO_FILL_BEYOND || steps == STEPS_MAX)
+				break;
+			/* to the other half of a page that has been split, as a rule */
+			steps++;
+			leaf = _bt_relandgetbuf(index, leaf,
+									BTPageGetOpaque(BufferGetPage(leaf))->btpo_next,
+									BT_WRITE);
+			aio_session_stats_data.leaf_visits++;
 		}
+		if (why == AIO_FILL_EQUAL)
+		{
+			insert_on_leaf(drain, leaf, first++);
+			continue;
+		}
+		_bt_unlockbuf(index, leaf);
+		if (why == AIO_FILL_ALL)
+			break;
+		if (why != AIO_FILL_SEARCH)
+		{
+			/* far away, or gone */
+			ReleaseBuffer(leaf);
+			leaf = InvalidBuffer;
+		}
+		if (why != AIO_FILL_BEYOND)
+			insert_entry(drain, first++);
 	}
-	PG_FINALLY();
-	{
-		aio_btree_leaf = NULL;
-	}
-	PG_END_TRY();
-	if (BufferIsValid(leaf.buffer))
-		ReleaseBuffer(leaf.buffer);
+	if (BufferIsValid(leaf))
+		ReleaseBuffer(leaf);
 }
 
 /* AioTaskBody: insert a run whose leaf will be split, probably. */
@@ -333,12 +391,14 @@ AioDrainBtree(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 	AioTaskOptions options = {0};
 	BtreeRun	task;
 
+	Assert(TransactionIdIsValid(GetTopTransactionIdIfAny()));
 	drain->batch = batch;
 	drain->index = batch->index;
 	drain->heap = batch->heap;
 	drain->entries = entries;
 	drain->nentries = batch->nentries;
 	drain->page = palloc_aligned(BLCKSZ, MAXIMUM_ALIGNOF, 0);
+	drain->key = AioBtreeMakeKey(drain->index);
 	drain->stream = AioLeafStreamBegin(batch, plan_runs, drain);
 
 	options.subject = drain->index;

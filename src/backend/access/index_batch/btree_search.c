@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
-#include "aio/btree_leaf.h"
+#include "aio/btree_search.h"
 #include "aio/read.h"
 #include "aio/task.h"
 #include "storage/bufmgr.h"

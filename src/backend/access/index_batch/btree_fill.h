@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * btree_fill.h
+ *	  Put many entries into a btree leaf in one visit.  Private to
+ *	  src/backend/access/index_batch.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_BTREE_FILL_H
+#define AIO_BTREE_FILL_H
+
+#include "access/nbtree.h"
+#include "aio/index_am.h"
+
+/* Why no more entries were put into a leaf. */
+typedef enum AioBtreeFillEnd
+{
+	AIO_FILL_ALL,				/* there are none */
+	AIO_FILL_BEYOND,			/* the next one belongs to the right of it */
+	AIO_FILL_EQUAL,				/* the next one is equal, and has room */
+	AIO_FILL_SEARCH,			/* the next one has no room, or may be equal
+								 * to what is on several leaves */
+	AIO_FILL_NOT_HERE,			/* nothing may be put into this page */
+} AioBtreeFillEnd;
+
+extern BTScanInsert AioBtreeMakeKey(Relation index);
+extern void AioBtreeSetKey(const AioIndexBatch *batch, BTScanInsert key,
+						   IndexTuple tuple);
+extern AioBtreeFillEnd AioBtreeFill(AioIndexBatch *batch, BTScanInsert key,
+									Buffer leaf, const AioEntry *entries,
+									uint32 n, uint32 *added);
+
+/* nbtinsert_internals.c */
+extern bool AioBtreeInsertOnLeaf(AioIndexBatch *batch, BTScanInsert key,
+								 Buffer leaf, IndexTuple tuple);
+
+#endif							/* AIO_BTREE_FILL_H */
