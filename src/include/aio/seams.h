@@ -57,6 +57,17 @@ AioIndexInsert(AioInsertBatch *batch, int position,
 								 indexUnchanged, indexInfo);
 }
 
+/* string_to_uuid(): the value of two hexadecimal digits, in ASCII */
+static inline unsigned char
+AioHexByte(const char *digits)
+{
+	unsigned char high = digits[0];
+	unsigned char low = digits[1];
+
+	/* letters have bit 6 set, and their last four bits count from 1 */
+	return (((high & 0x0F) + (high >> 6) * 9) << 4) | ((low & 0x0F) + (low >> 6) * 9);
+}
+
 /* _bt_search(): does it end here, with the buffer's lock and pin given back? */
 static inline bool
 AioSearchEnds(Relation rel, Buffer *buffer, BlockNumber leaf)
