@@ -105,15 +105,29 @@ take_portion(AioTableBacklog *table, uint32 end)
  * ------------------------------------------------------------------------
  */
 
+/* Insert all keys index by index, without a gate. */
+static void
+insert_without_gate(AioTableBacklog *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		AioIndexBacklog *backlog = keys_at(table, i);
+
+		if (backlog != NULL)
+			AioDrainIndex(backlog);
+	}
+	AioCheckConflicts(table->statement);
+}
+
 /*
- * Insert a portion index by index.  If it needs a gate, and that cannot be
- * closed, returns false and does nothing.
+ * Insert a portion index by index.  If the gate cannot be closed, returns false
+ * and does nothing.
  */
 static bool
-insert_in_index_order(AioTableBacklog *table, bool needs_gate)
+insert_in_index_order(AioTableBacklog *table)
 {
 	AioEntry  **sorted = palloc0(sizeof(AioEntry *) * table->nindexes);
-	volatile bool alone = !needs_gate;
+	volatile bool alone = false;
 
 	/* this may look up catalogs, and wait for locks on these */
 	for (int i = 0; i < table->nindexes; i++)
@@ -126,9 +140,8 @@ insert_in_index_order(AioTableBacklog *table, bool needs_gate)
 
 	PG_TRY();
 	{
-		if (needs_gate)
-			alone = AioCloseGate(table->rri->ri_RelationDesc);
-		if (needs_gate && alone)
+		alone = AioCloseGate(table->rri->ri_RelationDesc);
+		if (alone)
 			INJECTION_POINT("aio-gate-closed", NULL);
 		for (int i = 0; alone && i < table->nindexes; i++)
 		{
@@ -244,39 +257,29 @@ insert_in_row_order(AioTableBacklog *table, int nrows)
 
 /* Insert the keys of a portion of rows, from this one on.  Returns its end. */
 static uint32
-insert_portion(AioTableBacklog *table, uint32 begin, bool needs_gate)
+insert_portion(AioTableBacklog *table, uint32 begin)
 {
-	bool		alone = !needs_gate || !AioOthersWrite(table->rri->ri_RelationDesc);
-	uint32		end = !needs_gate ? PG_UINT32_MAX :
-		begin + (alone ? ROWS_AT_ONCE : ROWS_IN_ROW_ORDER);
+	bool		alone = !AioOthersWrite(table->rri->ri_RelationDesc);
+	uint32		end = begin + (alone ? ROWS_AT_ONCE : ROWS_IN_ROW_ORDER);
 
 	if (!take_portion(table, end))
 		return end;
 	/* somebody may come while it is sorted */
-	if (!alone || !insert_in_index_order(table, needs_gate))
+	if (!alone || !insert_in_index_order(table))
 		insert_in_row_order(table, Min(end, table->statement->rows + 1) - begin);
 	return end;
 }
 
+/* Insert all keys in portions, and free them. */
 static void
-insert_all(AioTableBacklog *table)
+insert_in_portions(AioTableBacklog *table)
 {
-	AioStatementBacklog *statement = table->statement;
-	bool		needs_gate = aio_batch_unique_keys != AIO_BATCH_UNIQUE_KEYS_ON &&
-		!CheckRelationLockedByMe(table->rri->ri_RelationDesc, ShareLock, true);
-	MemoryContext context = AllocSetContextCreate(statement->context,
-												  "index backlog keys",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-
 	/* the row that is being inserted may have some, too */
-	for (uint32 row = 0; row <= statement->rows;)
+	for (uint32 row = 0; row <= table->statement->rows;)
 	{
-		row = insert_portion(table, row, needs_gate);
-		MemoryContextReset(context);
+		row = insert_portion(table, row);
+		MemoryContextReset(CurrentMemoryContext);
 	}
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
 	for (int i = 0; i < table->nindexes; i++)
 	{
 		AioIndexBacklog *backlog = keys_at(table, i);
@@ -284,6 +287,23 @@ insert_all(AioTableBacklog *table)
 		if (backlog != NULL)
 			AioFreeEntries(backlog);
 	}
+}
+
+static void
+insert_all(AioTableBacklog *table)
+{
+	MemoryContext context = AllocSetContextCreate(table->statement->context,
+												  "index backlog keys",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	if (aio_batch_unique_keys == AIO_BATCH_UNIQUE_KEYS_ON ||
+		CheckRelationLockedByMe(table->rri->ri_RelationDesc, ShareLock, true))
+		insert_without_gate(table);
+	else
+		insert_in_portions(table);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 }
 
 /*
