@@ -18,9 +18,13 @@
  * keys are inserted in row order, index by index for each row, as if they had
  * not been collected, and their reads run ahead.
  *
- * Others wait at the gate meanwhile, so a backlog is inserted in portions of so
- * many rows.  After each, those who have waited go first: they have a lock on
- * the table then.  Who else writes is asked for each portion.
+ * Others wait at the gate meanwhile, so a backlog is inserted in portions.
+ * After each, those who have waited go first: they have a lock on the table
+ * then.  Who else writes is asked for each portion.  Portions are small at
+ * first, and grow while nobody waits.  If somebody has waited for long, the
+ * next one is so small that it should take a tenth of a second.  That is not
+ * aimed at before: where pages must be read, small portions read many of them
+ * once more each time, and take several times as long altogether.
  *
  * Where nobody else can write to the table anyway, or if the user wants it so,
  * all is inserted at once, without a gate.
@@ -42,13 +46,19 @@
 #include "commands/copyfrom_internal.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "storage/lmgr.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* rows whose keys are inserted while a gate is closed, at most */
-#define ROWS_AT_ONCE	(64 * 1024)
+/* rows whose keys are inserted while a gate is closed: at first, and limits */
+#define ROWS_AT_FIRST	4096
+#define ROWS_MIN		1024
+#define ROWS_MAX		(64 * 1024)
+
+/* how long a gate should stay closed if somebody waits, in milliseconds */
+#define GATE_TIME		100.0
 
 /* after so many rows in row order, see whether the others have gone */
 #define ROWS_IN_ROW_ORDER	1000
@@ -120,6 +130,28 @@ insert_without_gate(AioTableBacklog *table)
 }
 
 /*
+ * A gate has been closed since then, until now: how many rows are inserted next
+ * time?
+ */
+static void
+adjust_portion(AioTableBacklog *table, instr_time begin)
+{
+	instr_time	time;
+	double		ms;
+
+	INSTR_TIME_SET_CURRENT(time);
+	INSTR_TIME_SUBTRACT(time, begin);
+	ms = INSTR_TIME_GET_MILLISEC(time);
+
+	/* who is at the gate has a lock already */
+	if (!AioOthersWrite(table->rri->ri_RelationDesc))
+		table->rows_at_once = Min(table->rows_at_once * 2, ROWS_MAX);
+	else if (ms > GATE_TIME)
+		table->rows_at_once = Max((uint32) (table->rows_at_once * GATE_TIME / ms),
+								  ROWS_MIN);
+}
+
+/*
  * Insert a portion index by index.  If the gate cannot be closed, returns false
  * and does nothing.
  */
@@ -128,6 +160,7 @@ insert_in_index_order(AioTableBacklog *table)
 {
 	AioEntry  **sorted = palloc0(sizeof(AioEntry *) * table->nindexes);
 	volatile bool alone = false;
+	instr_time	begin;
 
 	/* this may look up catalogs, and wait for locks on these */
 	for (int i = 0; i < table->nindexes; i++)
@@ -138,11 +171,13 @@ insert_in_index_order(AioTableBacklog *table)
 			sorted[i] = AioSortEntries(backlog);
 	}
 
+	INSTR_TIME_SET_CURRENT(begin);
 	PG_TRY();
 	{
 		alone = AioCloseGate(table->rri->ri_RelationDesc);
 		if (alone)
-			INJECTION_POINT("aio-gate-closed", NULL);
+			INJECTION_POINT("aio-gate-closed",
+							psprintf("%u rows", table->rows_at_once));
 		for (int i = 0; alone && i < table->nindexes; i++)
 		{
 			AioIndexBacklog *backlog = keys_at(table, i);
@@ -151,7 +186,10 @@ insert_in_index_order(AioTableBacklog *table)
 				AioInsertSorted(backlog, sorted[i]);
 		}
 		if (alone)
+		{
 			AioCheckConflicts(table->statement);
+			adjust_portion(table, begin);
+		}
 	}
 	PG_FINALLY();
 	{
@@ -260,8 +298,11 @@ static uint32
 insert_portion(AioTableBacklog *table, uint32 begin)
 {
 	bool		alone = !AioOthersWrite(table->rri->ri_RelationDesc);
-	uint32		end = begin + (alone ? ROWS_AT_ONCE : ROWS_IN_ROW_ORDER);
+	uint32		end;
 
+	if (table->rows_at_once == 0)
+		table->rows_at_once = ROWS_AT_FIRST;
+	end = begin + (alone ? table->rows_at_once : ROWS_IN_ROW_ORDER);
 	if (!take_portion(table, end))
 		return end;
 	/* somebody may come while it is sorted */

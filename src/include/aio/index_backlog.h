@@ -84,6 +84,8 @@ typedef struct AioTableBacklog
 	bool		in_order;		/* entries of all of them come in order */
 	bool		rows_checked;	/* whether rows may be kept back */
 	AioKeptRows *rows_kept;		/* NULL if not */
+	uint32		rows_at_once;	/* whose keys are inserted while a gate is
+								 * closed, next time; 0: not known yet */
 	int			nindexes;
 	AioIndexBacklog indexes[FLEXIBLE_ARRAY_MEMBER];
 } AioTableBacklog;

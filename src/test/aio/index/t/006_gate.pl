@@ -62,7 +62,10 @@ sub ways
 		SELECT injection_points_attach('aio-gate-closed', 'notice');
 		SELECT injection_points_attach('aio-keys-in-row-order', 'notice');
 		SET client_min_messages = notice;
-		$statement});
+		$statement;
+		SET client_min_messages = warning;
+		SELECT injection_points_detach('aio-gate-closed');
+		SELECT injection_points_detach('aio-keys-in-row-order')});
 	my @ways = map { $_ eq 'aio-gate-closed' ? 'gate' : 'row order' } $err =~ /injection point (aio-gate-closed|aio-keys-in-row-order)/g;
 
 	is($rc, 0, "no error: $statement") or diag($err);
@@ -135,7 +138,8 @@ sub intact
 # Which way is taken
 is(ways("$load; DELETE FROM t WHERE id > 0"), 'gate', 'alone: index order');
 is(ways("BEGIN; DELETE FROM t WHERE id = -1; $load; ROLLBACK"), 'gate', 'what this transaction has written does not matter');
-is(ways('INSERT INTO t SELECT n, 100000 - n FROM generate_series(70000, 1, -1) n; DELETE FROM t WHERE id > 0; VACUUM t'), 'gate, gate', 'in portions');
+is(ways('INSERT INTO t SELECT n, 100000 - n FROM generate_series(70000, 1, -1) n; DELETE FROM t WHERE id > 0; VACUUM t'),
+	'gate, gate, gate, gate, gate', 'in portions, which grow from 4096 rows');
 is(ways("BEGIN; LOCK TABLE t IN SHARE MODE; $load; ROLLBACK"), '', 'whoever has the table alone needs no gate');
 is(ways("SET aio.batch_unique_keys = on; BEGIN; $load; ROLLBACK"), '', 'nor who does not want one');
 is(ways("SET aio.batch_unique_keys = off; BEGIN; $load; ROLLBACK"), '', 'nor who collects no keys');
@@ -191,6 +195,19 @@ $loader->query_safe('COMMIT');
 is(run('SELECT count(*), count(*) FILTER (WHERE id > 0) FROM t'), '22001|2002', 'all have done what they wanted');
 intact('with a gate');
 $_->quit foreach @writers;
+run('DELETE FROM t WHERE id > 0');
+
+# A portion is smaller when somebody has waited for long, if that one is gone.
+$loader = held_up('INSERT INTO t SELECT n, 100000 - n FROM generate_series(60000, 1, -1) n');
+start('INSERT INTO t VALUES (100001, 100001)', $other = $node->background_psql('postgres', on_error_stop => 0));
+waiting(1);
+run(q{SELECT pg_sleep(0.2); SELECT injection_points_attach('aio-gate-closed', 'notice')});
+wake_up();
+my ($rows) = said($loader) =~ /aio-gate-closed \((\d+) rows\)/;
+cmp_ok($rows, '<=', 4096 / 2, 'the next portion is smaller when somebody has waited');
+run(q{SELECT injection_points_detach('aio-gate-closed')});
+is(said($other), '', 'who has waited goes on');
+$other->quit;
 run('DELETE FROM t WHERE id > 0');
 
 # Who has waited goes first
