@@ -14,8 +14,7 @@
  *
  * INVARIANT-67: messages are worked on in the order in which they came, and
  * nothing of one can be told, neither by what the publisher is sent nor by an
- * error, before those that came earlier have been worked on.  Only a page of an
- * index that cannot be read is met when it is probed (INVARIANT-61).
+ * error, before those that came earlier have been worked on.
  *
  * What is kept is bounded by work_mem.  It is in the memory of the process,
  * which ends if an error leaves its loop.

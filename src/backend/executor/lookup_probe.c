@@ -17,6 +17,11 @@
  * While it is suspended it holds what a scan holds between two pages, pins.
  * It ends with its scope, before the statement goes on.
  *
+ * INVARIANT-61: a probe fails nothing.  If it meets a page that cannot be read,
+ * it ends, and so do those that run beside it.  The lookup will meet that page,
+ * if it is made.  What probes hold belongs to a resource owner of theirs, which
+ * is released then.  Other errors, such as that of a cancel request, go on.
+ *
  * Tests: src/test/aio/lookup.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -29,8 +34,10 @@
 #include "access/visibilitymap.h"
 #include "aio/block.h"
 #include "aio/index_policy.h"
+#include "aio/io_internal.h"
 #include "aio/lookup.h"
 #include "aio/read.h"
+#include "aio/server.h"
 #include "aio/task_port.h"
 #include "aio/usage.h"
 #include "catalog/catalog.h"
@@ -41,6 +48,7 @@
 #include "storage/aio.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 #include "utils/spccache.h"
 
@@ -327,10 +335,94 @@ exchange_counts(List *targets, ScanCounts *counts, bool restore)
 	}
 }
 
+/* Give up what targets' scans hold. */
+static void
+end_idle_scans(List *targets)
+{
+	foreach_ptr(AioLookupTarget, target, targets)
+	{
+		if (target->idle_scan != NULL)
+			index_endscan(target->idle_scan);
+		target->idle_scan = NULL;
+	}
+}
+
+/* Release what belongs to probes, which is nothing if all have ended well. */
+static void
+release_owner(ResourceOwner owner, bool well)
+{
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, well, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, well, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, well, false);
+	ResourceOwnerDelete(owner);
+}
+
+/*
+ * Is an error about a page that cannot be read?  Not if it is one of a catalog:
+ * an entry of the relation cache that was being made would be in the way.
+ */
+static bool
+is_about_page(int sqlerrcode)
+{
+	return (sqlerrcode == ERRCODE_DATA_CORRUPTED ||
+			sqlerrcode == ERRCODE_INDEX_CORRUPTED ||
+			ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_SYSTEM_ERROR) &&
+		!AioRelcacheIsBuilding();
+}
+
+/*
+ * Run probes until they have ended, or until one meets a page that cannot be
+ * read.
+ */
+static void
+run_scope(List *probes, List *targets)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ResourceOwner mine = ResourceOwnerCreate(owner, "probes");
+	uint32		holdoff = InterruptHoldoffCount;
+	uint32		cancel_holdoff = QueryCancelHoldoffCount;
+	bool		in_batch = pgaio_my_backend->in_batchmode && !aio_batch_open;
+	volatile bool well = true;
+
+	CurrentResourceOwner = mine;
+	PG_TRY();
+	{
+		AioScopeRun(start_probes, probes, NULL);
+		end_idle_scans(targets);
+		AioSubmitBatch();
+
+		/* in a batch of upstream's, a read is not left to its owner, either */
+		pgaio_submit_staged();
+	}
+	PG_CATCH();
+	{
+		/* our owner is released with its parent */
+		CurrentResourceOwner = owner;
+		if (!is_about_page(geterrcode()))
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		AioCleanUpAfterError();
+		InterruptHoldoffCount = holdoff;
+		QueryCancelHoldoffCount = cancel_holdoff;
+
+		/* a read stream that waits for a page has begun one */
+		if (in_batch)
+			pgaio_enter_batchmode();
+		foreach_ptr(AioLookupTarget, target, targets)
+			target->idle_scan = NULL;
+		well = false;
+	}
+	PG_END_TRY();
+	CurrentResourceOwner = owner;
+	release_owner(mine, well);
+}
+
 /*
  * Run these probes, each as a task, and submit the reads of heap pages that
  * they have begun.  Returns whether any read has begun.  Allocates in the
- * current memory context.
+ * current memory context.  Does not raise errors of pages that cannot be read.
  */
 bool
 AioRunProbes(List *probes)
@@ -351,20 +443,13 @@ AioRunProbes(List *probes)
 	aio_in_read_hook = true;
 	PG_TRY();
 	{
-		AioScopeRun(start_probes, probes, NULL);
+		run_scope(probes, targets);
 	}
 	PG_FINALLY();
 	{
 		aio_in_read_hook = in_read_hook;
 	}
 	PG_END_TRY();
-	foreach_ptr(AioLookupTarget, target, targets)
-	{
-		if (target->idle_scan != NULL)
-			index_endscan(target->idle_scan);
-		target->idle_scan = NULL;
-	}
-	AioSubmitBatch();
 	exchange_counts(targets, counts, true);
 	return aio_usage[AIO_KIND_READ].started != started;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server.h
- *	  What upstream's files call that needs nothing but a declaration.
+ *	  What upstream's files call, or tell, that needs nothing but a declaration.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -14,6 +14,7 @@
 
 extern void AioInitialize(void);
 extern void AioRetireAmCache(Relation rel);
+extern bool AioRelcacheIsBuilding(void);
 extern char *AioUringSetupHint(int err, char *hint);
 pg_noreturn extern void AioExitWithoutPostmaster(void);
 
