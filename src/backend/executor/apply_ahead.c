@@ -16,8 +16,9 @@
  * nothing of one can be told, neither by what the publisher is sent nor by an
  * error, before those that came earlier have been worked on.
  *
- * What is kept is bounded by work_mem.  It is in the memory of the process,
- * which ends if an error leaves its loop.
+ * What is kept is bounded by work_mem, and by some megabytes: a message in
+ * which the publisher asks for an answer has to wait for those before it.  It
+ * is in the memory of the process, which ends if an error leaves its loop.
  *
  * Tests: src/test/aio/replication.
  *
@@ -50,6 +51,9 @@
  * transactions have a begin and an end.
  */
 #define MESSAGES_PER_LOOKUP	4
+
+/* bytes of messages that are kept, whatever work_mem allows */
+#define BYTES_MAX	(4 * 1024 * 1024)
 
 /* a window so wide has opened in earnest */
 #define DISTANCE_USEFUL		8
@@ -163,6 +167,7 @@ open_ahead(AioApplyAhead *ahead)
 static void
 close_ahead(AioApplyAhead *ahead)
 {
+	MemoryContextReset(ahead->probe_context);
 	ahead->open = false;
 	ahead->waits = 0;
 	ahead->waits_wanted = Min(2 * ahead->waits_wanted, WAITS_WANTED_MAX);
@@ -255,7 +260,7 @@ keep_messages(AioApplyAhead *ahead)
 	}
 	while (ahead->passed - ahead->due < ahead->window.distance &&
 		   ahead->end - ahead->first < ahead->nmessages &&
-		   ahead->bytes < (Size) work_mem * 1024)
+		   ahead->bytes < Min((Size) work_mem * 1024, BYTES_MAX))
 	{
 		if (!keep_message(ahead))
 			break;

@@ -62,6 +62,9 @@ typedef struct ApplyKey
 	AioRiSearch *search;		/* NULL: not in a way that is known here */
 	KeyColumn  *columns;
 	TupleTableSlot *row;
+	MemoryContext context;		/* what these point to */
+	bool		incomplete;		/* something was locked */
+	int			nlooked;		/* up since keys were forgotten */
 } ApplyKey;
 
 /* A part of a message that has not been read yet. */
@@ -70,6 +73,12 @@ typedef struct Cursor
 	const char *data;
 	int			len;
 } Cursor;
+
+/*
+ * After so many rows of a relation, keys that have been looked up are looked up
+ * again: their pages may have gone.
+ */
+#define ROWS_REMEMBERED		1024
 
 /* what is known, in memory of the process, until it is out of date */
 static MemoryContext key_context = NULL;
@@ -161,11 +170,12 @@ receive_is_known(Oid function)
 
 /* Columns of the index in which the worker searches. */
 static Bitmapset *
-columns_of_index(Oid indexid)
+columns_of_index(Oid indexid, bool *incomplete)
 {
 	Relation	index = AioOpenIfFree(indexid);
 	Bitmapset  *result = NULL;
 
+	*incomplete = index == NULL;
 	if (index == NULL)
 		return NULL;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
@@ -238,12 +248,11 @@ fill_key(ApplyKey *key, const LogicalRepRelMapEntry *entry, Relation rel)
 	Bitmapset  *columns;
 	int			attnum = -1;
 
-	key->relid = RelationGetRelid(rel);
-	key->indexid = entry->localindexoid;
+	Assert(key->relid == RelationGetRelid(rel));
 	if (!entry->updatable || (!partitioned && !OidIsValid(key->indexid)))
 		return;
 	columns = partitioned ? columns_of_key(entry) :
-		columns_of_index(key->indexid);
+		columns_of_index(key->indexid, &key->incomplete);
 	key->search = palloc0(sizeof(AioRiSearch));
 	key->search->table = key->relid;
 	key->search->partitioned = partitioned;
@@ -271,15 +280,22 @@ get_key(const LogicalRepRelMapEntry *entry)
 {
 	LogicalRepRelId id = entry->remoterel.remoteid;
 	ApplyKey   *key = hash_search(apply_keys, &id, HASH_FIND, NULL);
-	ApplyKey	fresh = {.remoteid = id};
+	ApplyKey	fresh = {.remoteid = id,.relid = entry->localreloid,
+	.indexid = entry->localindexoid};
 	Relation	rel;
 	MemoryContext old;
 
 	if (key != NULL && key->relid == entry->localreloid &&
 		key->indexid == entry->localindexoid)
 		return key;
-	old = MemoryContextSwitchTo(key_context);
+	if (key != NULL)
+		MemoryContextDelete(key->context);
+	hash_search(apply_keys, &id, HASH_REMOVE, NULL);
+	fresh.context = AllocSetContextCreate(key_context, "key of changes",
+										  ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(fresh.context);
 	rel = AioOpenIfFree(entry->localreloid);
+	fresh.incomplete = rel == NULL;
 	if (rel != NULL)
 	{
 		/* it may have been found out of date when the lock was taken */
@@ -417,12 +433,26 @@ AioApplyKeysAreStale(void)
 	return keys_stale;
 }
 
-/* Forget what may be out of date, before messages are looked at. */
+/*
+ * Forget what may be out of date, and what was locked when it was to be found
+ * out, before messages are looked at.
+ */
 void
 AioApplyBeginKeys(void)
 {
+	HASH_SEQ_STATUS status;
+	ApplyKey   *key;
+
 	if (apply_keys == NULL || keys_stale)
 		init_keys();
+	hash_seq_init(&status, apply_keys);
+	while ((key = hash_seq_search(&status)) != NULL)
+	{
+		if (!key->incomplete && !(key->search != NULL && key->search->incomplete))
+			continue;
+		MemoryContextDelete(key->context);
+		hash_search(apply_keys, &key->remoteid, HASH_REMOVE, NULL);
+	}
 }
 
 /*
@@ -456,6 +486,11 @@ AioApplyGetKey(const char *data, int len, bool has_xid, AioRiSearch **search)
 	if (!read_row(&cursor, key, entry))
 		return NULL;
 	ExecStoreVirtualTuple(key->row);
+	if (++key->nlooked > ROWS_REMEMBERED)
+	{
+		AioRiForgetKeys(key->search);
+		key->nlooked = 0;
+	}
 	*search = key->search;
 	return key->row;
 }

@@ -45,7 +45,7 @@ typedef struct AioRiSearch
 
 	/* as far as they are known */
 	List	   *targets;		/* of AioRiTarget */
-	bool		incomplete;		/* some index was locked */
+	bool		incomplete;		/* some table or index was locked */
 	bool		leaves_known;
 	List	   *leaves;
 	uint32	   *seen;			/* hashes of keys that have been looked up */
@@ -108,6 +108,7 @@ extern AioRiSearch *AioRiMakeSearch(const AioRiConstraint *constraint,
 extern AioRiTarget *AioRiGetTarget(AioRiSearch *search, Oid relid);
 extern List *AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row);
 extern bool AioRiIsKnown(AioRiSearch *search, TupleTableSlot *row);
+extern void AioRiForgetKeys(AioRiSearch *search);
 extern bool AioRiSetKeys(const AioRiSearch *search, const AioRiTarget *target,
 						 TupleTableSlot *row, bool copy, ScanKey keys);
 extern bool AioRiOpenTarget(AioRiTarget *target);

@@ -217,6 +217,8 @@ AioRiGetTarget(AioRiSearch *search, Oid relid)
 			choose_index(search, table, target);
 		relation_close(table, AccessShareLock);
 	}
+	else
+		search->incomplete = true;
 	target->lookup.direction = ForwardScanDirection;
 	search->targets = lappend(search->targets, target);
 	MemoryContextSwitchTo(old);
@@ -335,6 +337,14 @@ AioRiIsKnown(AioRiSearch *search, TupleTableSlot *row)
 		return true;
 	*seen = hash;
 	return false;
+}
+
+/* Keys that have been asked for may be asked for again. */
+void
+AioRiForgetKeys(AioRiSearch *search)
+{
+	if (search->seen != NULL)
+		MemSet(search->seen, 0, SEEN_KEYS * sizeof(uint32));
 }
 
 /*

@@ -54,8 +54,11 @@ typedef struct SpoolPosition
 } SpoolPosition;
 
 static SpoolPosition spool_ahead;	/* behind the last message that is kept */
-static char *spool_message = NULL;
-static size_t spool_room = 0;
+static char *spool_message = NULL;	/* read last */
+static size_t spool_room = 0;	/* for it */
+
+/* room for a message of a file that is not given back */
+#define SPOOL_ROOM_KEPT		(64 * 1024)
 
 /*
  * walrcv_receive(), but with an error of the connection as a result, -1, and in
@@ -209,6 +212,17 @@ next_of_spool(void *arg, char **data, int *len)
 	return AIO_MESSAGE_READY;
 }
 
+/* A message that was large may not be followed by others. */
+static void
+give_back_room(void)
+{
+	if (spool_room <= SPOOL_ROOM_KEPT)
+		return;
+	pfree(spool_message);
+	spool_message = NULL;
+	spool_room = 0;
+}
+
 /*
  * apply_spooled_messages(): read the next message, as by BufFileReadExact().
  */
@@ -236,6 +250,7 @@ AioReadSpooledMessage(BufFile *file, void *buffer, size_t len)
 	else
 		Assert(kept_len == len && memcmp(kept, buffer, len) == 0);
 	AioApplyAheadDue(spooled);
+	give_back_room();
 	if (BufFileSeek(file, next.fileno, next.offset, SEEK_SET) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
