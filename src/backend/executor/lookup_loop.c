@@ -663,6 +663,7 @@ probe(AioLookupLoop *loop, uint32 first)
 	List	   *probes;
 	MemoryContext old;
 	bool		has_read;
+	bool		alone;
 	int			nprobes;
 	int			i = 0;
 
@@ -686,12 +687,16 @@ probe(AioLookupLoop *loop, uint32 first)
 	foreach_ptr(AioLoopParam, param, loop->params)
 		values[param->paramno] = saved[i++];
 	nprobes = list_length(probes);
-	has_read = AioRunProbes(probes);
+
+	/* one lookup that is due at once has nothing to be made beside */
+	alone = rows_ahead(loop) == 1 && nprobes <= 1;
+	has_read = !alone && AioRunProbes(probes);
 	if (loop->toast != NULL)
 		AioCloseToast(loop->toast);
 	MemoryContextSwitchTo(old);
 
-	adjust_window(loop, loop->nfilled - first, nprobes, has_read);
+	if (!alone)
+		adjust_window(loop, loop->nfilled - first, nprobes, has_read);
 	if (loop->window.distance >= DISTANCE_USEFUL)
 		loop->waits_wanted = AIO_WAITS_BEFORE_OPENING;
 }

@@ -192,9 +192,10 @@ same('WHERE CURRENT OF', q{
 # Joins that are executed again for each row of another, and from the start.
 same('nested loops', q{
 	SELECT k.n, j.n, i.id FROM keys k JOIN LATERAL (SELECT * FROM keys j WHERE j.n > k.n LIMIT 7) j ON true JOIN items i ON i.a = j.a AND i.b = k.b WHERE k.n <= 60});
+# Each row is alone, and so is what is looked up for it.
 same('recursion', q{
 	WITH RECURSIVE r (n, id) AS (SELECT 1, 3 UNION ALL SELECT r.n + 1, i.id FROM r JOIN items i ON i.a = r.id WHERE r.n < 200 AND r.id < 1000)
-	SELECT * FROM r});
+	SELECT * FROM r}, none => 1);
 same('the same tables on both sides', 'SELECT i.id, j.id FROM items i JOIN items j ON j.a = i.id WHERE i.b = 3');
 same('array keys, backward', q{
 	SELECT id FROM items WHERE a = ANY ('{7, 70, 700, 14, 21}') ORDER BY a DESC, b DESC;
