@@ -48,7 +48,6 @@
 #include "aio/table_gate.h"
 #include "aio/task.h"
 #include "miscadmin.h"
-#include "storage/condition_variable.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
@@ -56,19 +55,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-typedef struct TableGates
-{
-	pg_atomic_uint32 closed;	/* how many */
-	ConditionVariable opened;	/* one of them has been */
-	/* by process: database and table, or 0 */
-	pg_atomic_uint64 tables[FLEXIBLE_ARRAY_MEMBER];
-} TableGates;
-
-static TableGates *gates = NULL;
-
-/* where there is no server, none is ever closed */
-static pg_atomic_uint32 none_closed = {0};
-pg_atomic_uint32 *aio_gates_closed = &none_closed;
+AioTableGates *aio_table_gates = NULL;
 
 /* Has this process closed one? */
 static bool mine_is_closed = false;
@@ -76,24 +63,23 @@ static bool mine_is_closed = false;
 static Size
 gates_size(void)
 {
-	return add_size(offsetof(TableGates, tables),
+	return add_size(offsetof(AioTableGates, tables),
 					mul_size(MaxBackends, sizeof(pg_atomic_uint64)));
 }
 
 static void
 init_gates(void)
 {
-	pg_atomic_init_u32(&gates->closed, 0);
-	ConditionVariableInit(&gates->opened);
+	pg_atomic_init_u32(&aio_table_gates->closed, 0);
+	ConditionVariableInit(&aio_table_gates->opened);
 	for (int i = 0; i < MaxBackends; i++)
-		pg_atomic_init_u64(&gates->tables[i], 0);
-	aio_gates_closed = &gates->closed;
+		pg_atomic_init_u64(&aio_table_gates->tables[i], 0);
 }
 
 static const AioSharedState gates_state = {
 	.name = "aio table gates",
 	.size = gates_size,
-	.address = (void **) &gates,
+	.address = (void **) &aio_table_gates,
 	.initialize = init_gates,
 };
 
@@ -170,9 +156,9 @@ AioOpenGate(void)
 	if (!mine_is_closed)
 		return;
 	mine_is_closed = false;
-	pg_atomic_write_u64(&gates->tables[MyProcNumber], 0);
-	pg_atomic_fetch_sub_u32(&gates->closed, 1);
-	ConditionVariableBroadcast(&gates->opened);
+	pg_atomic_write_u64(&aio_table_gates->tables[MyProcNumber], 0);
+	pg_atomic_fetch_sub_u32(&aio_table_gates->closed, 1);
+	ConditionVariableBroadcast(&aio_table_gates->opened);
 }
 
 /* XactCallback: errors that end the process skip PG_FINALLY. */
@@ -198,14 +184,14 @@ AioCloseGate(Relation rel)
 
 	Assert(!mine_is_closed && aio_current_task == NULL);
 	Assert(CheckRelationLockedByMe(rel, RowExclusiveLock, true));
-	if (gates == NULL)
+	if (aio_table_gates == NULL)
 		return false;
 	if (!registered)
 		RegisterXactCallback(open_at_abort, NULL);
 	registered = true;
 
-	pg_atomic_write_u64(&gates->tables[MyProcNumber], table_of(&tag));
-	pg_atomic_fetch_add_u32(&gates->closed, 1);
+	pg_atomic_write_u64(&aio_table_gates->tables[MyProcNumber], table_of(&tag));
+	pg_atomic_fetch_add_u32(&aio_table_gates->closed, 1);
 	mine_is_closed = true;
 	if (!AioOthersWrite(rel))
 		return true;
@@ -217,7 +203,7 @@ AioCloseGate(Relation rel)
 bool
 AioGateIsMine(void)
 {
-	return mine_is_closed && pg_atomic_read_u64(&gates->tables[MyProcNumber]) != 0;
+	return mine_is_closed && pg_atomic_read_u64(&aio_table_gates->tables[MyProcNumber]) != 0;
 }
 
 /* A process other than this one that has closed a table's gate, or NULL. */
@@ -226,7 +212,7 @@ find_closer(uint64 table)
 {
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		if (pg_atomic_read_u64(&gates->tables[i]) == table && i != MyProcNumber)
+		if (pg_atomic_read_u64(&aio_table_gates->tables[i]) == table && i != MyProcNumber)
 			return GetPGProcByNumber(i);
 	}
 	return NULL;
@@ -259,9 +245,9 @@ waits_for_table(const PGPROC *proc)
 static void
 open_by_force(PGPROC *closer, uint64 table)
 {
-	if (pg_atomic_compare_exchange_u64(&gates->tables[GetNumberFromPGProc(closer)],
+	if (pg_atomic_compare_exchange_u64(&aio_table_gates->tables[GetNumberFromPGProc(closer)],
 									   &table, 0))
-		ConditionVariableBroadcast(&gates->opened);
+		ConditionVariableBroadcast(&aio_table_gates->opened);
 }
 
 /*
@@ -285,14 +271,14 @@ AioWaitAtGate(const LOCKTAG *tag)
 	if (gate_event == 0)
 		gate_event = WaitEventExtensionNew("AioTableGate");
 	begin = GetCurrentTimestamp();
-	ConditionVariablePrepareToSleep(&gates->opened);
+	ConditionVariablePrepareToSleep(&aio_table_gates->opened);
 	while ((closer = find_closer(table)) != NULL)
 	{
 		/* others that open and close theirs wake us up, too */
 		long		waited = TimestampDifferenceMilliseconds(begin, GetCurrentTimestamp());
 
 		if (waited < DeadlockTimeout)
-			ConditionVariableTimedSleep(&gates->opened, DeadlockTimeout - waited,
+			ConditionVariableTimedSleep(&aio_table_gates->opened, DeadlockTimeout - waited,
 										gate_event);
 		else
 		{
