@@ -11,7 +11,13 @@
  * more, in terms of these columns.  They are evaluated row by row and in order,
  * as upstream does, so functions and subqueries in them may have side effects.
  * The subqueries run the same plans, with parameters that are set in the same
- * way.  What a function keeps in its FmgrInfo is not shared by both.
+ * way.
+ *
+ * What a function keeps in its FmgrInfo (fn_extra) is not shared by both.
+ * PostgreSQL's functions, and procedural languages, keep there what they can
+ * find out anew.  A function in C that a user has written could count its calls
+ * there, if it is volatile; what calls one is not compiled again.  Functions
+ * that return sets are no part of what is compiled here.
  *
  * A scan that does not project returns rows of its table.  Then the conditions
  * are compiled in terms of these, and there is no target list to evaluate.
@@ -24,6 +30,10 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_language_d.h"
+#include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "lookup.h"
@@ -31,6 +41,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 /* Does this kind of node only test and project its rows, one by one? */
 static bool
@@ -57,10 +68,31 @@ can_be_split(PlanState *node)
 	}
 }
 
+/* check_functions_in_node(): may one call depend on those before? */
+static bool
+may_keep_state(Oid funcid, void *context)
+{
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		result;
+
+	if (funcid < FirstGenbkiObjectId)
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	result = proc->prolang == ClanguageId &&
+		proc->provolatile == PROVOLATILE_VOLATILE;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
 /*
  * expression_tree_walker: a subplan that cannot be evaluated by two compiled
- * expressions in turn, because the expression keeps something of it, or a
- * reference to more than one column.
+ * expressions in turn, because the expression keeps something of it, a
+ * function of which the same may be true, or a reference to more than one
+ * column.
  */
 static bool
 cannot_be_compiled_again(Node *node, void *context)
@@ -73,7 +105,8 @@ cannot_be_compiled_again(Node *node, void *context)
 		 castNode(SubPlan, node)->setParam != NIL))
 		return true;
 	if (IsA(node, AlternativeSubPlan) ||
-		(IsA(node, Var) && ((Var *) node)->varattno == 0))
+		(IsA(node, Var) && ((Var *) node)->varattno == 0) ||
+		check_functions_in_node(node, may_keep_state, NULL))
 		return true;
 	return expression_tree_walker(node, cannot_be_compiled_again, context);
 }

@@ -15,3 +15,8 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 CREATE FUNCTION probe_steps(index regclass, key int, strategy int2)
 RETURNS int
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- The number of calls so far, by one place in a statement.
+CREATE FUNCTION count_calls()
+RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;

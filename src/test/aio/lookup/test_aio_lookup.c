@@ -1,10 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * test_aio_lookup.c
- *	  The window of lookups ahead, and a probe, without a statement.
+ *	  The window of lookups ahead, and a probe, without a statement; and a
+ *	  function that keeps something from call to call.
  *
  * Tests: src/test/aio/lookup/sql/window.sql,
- *		  src/test/aio/lookup/t/001_lookups.pl.
+ *		  src/test/aio/lookup/t/001_lookups.pl,
+ *		  src/test/aio/lookup/t/002_order.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -82,4 +84,16 @@ probe_steps(PG_FUNCTION_ARGS)
 	index_close(target.index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	PG_RETURN_INT32(steps);
+}
+
+PG_FUNCTION_INFO_V1(count_calls);
+
+Datum
+count_calls(PG_FUNCTION_ARGS)
+{
+	FmgrInfo   *flinfo = fcinfo->flinfo;
+
+	if (flinfo->fn_extra == NULL)
+		flinfo->fn_extra = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(int32));
+	PG_RETURN_INT32(++*(int32 *) flinfo->fn_extra);
 }

@@ -45,6 +45,7 @@ plan skip_all => 'lookups can be forced only in a build with assertions' unless 
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION aio;
 	CREATE EXTENSION pg_buffercache;
+	CREATE EXTENSION test_aio_lookup;
 	CREATE FUNCTION note(int) RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'note %', $1; RETURN $1; END $$;
 	CREATE TABLE items (id int PRIMARY KEY, a int, b int, h int, p point, q point, t text);
 	INSERT INTO items SELECT i, i * 7 % 1000, i % 10, i % 500, point(i, i), point(i, i), 'text ' || i % 300 FROM generate_series(1, 1000) i;
@@ -118,6 +119,11 @@ same('correlated subqueries', q{
 
 same('a cursor that is moved before its first row', q{BEGIN; DECLARE c SCROLL CURSOR FOR SELECT k.n, i.id FROM keys k JOIN items i ON i.a = k.a;
 	FETCH BACKWARD 1 FROM c; FETCH 100 FROM c; FETCH BACKWARD 1 FROM c; FETCH 50 FROM c; COMMIT});
+
+# A function that keeps something from call to call, beside what would be evaluated
+# later.
+same('a function that counts', q{SELECT count_calls(), n, (SELECT i.id FROM items i WHERE i.a = k.a) FROM keys k;
+	SELECT k.n, (SELECT i.id FROM items i WHERE i.a = k.a) FROM keys k WHERE (SELECT i.b FROM items i WHERE i.a = k.a) + count_calls() > 20}, none => 1);
 
 # Subqueries in the target list, of scans, joins and others.
 same('subqueries in the target list', q{
