@@ -204,8 +204,15 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 
 	if (!backlog->collects)
 		return false;
-	/* depends on the columns that the statement changes */
-	backlog->batch.unchanged = unchanged;
+
+	/*
+	 * MERGE inserts rows and updates others, and each change that is applied
+	 * may be of other columns.  It is said of the batch if it is true of any
+	 * entry.  Said of others, it has old versions looked for in vain before a
+	 * leaf is split; not said where it is true, it has the leaf split.
+	 */
+	backlog->batch.unchanged = unchanged ||
+		(backlog->batch.nentries > 0 && backlog->batch.unchanged);
 	row.tid = *tid;
 	row.line = line;
 

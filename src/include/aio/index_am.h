@@ -83,8 +83,8 @@ typedef struct AioIndexBatch
 	TupleDesc	desc;			/* of its index tuples */
 	MemoryContext context;		/* lives as long as the statement */
 	bool		unique;			/* keys are enforced when they are inserted */
-	bool		unchanged;		/* entries replace others that differ in their
-								 * TID only: a hint for aminsert() */
+	bool		unchanged;		/* some entries replace others that differ in
+								 * their TID only: a hint for aminsert() */
 	uint32		nentries;
 	void	   *own;			/* the access method's, if it keeps no tuples */
 	int			in_flight_max;	/* most reads in flight that a drain has seen */
