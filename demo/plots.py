@@ -25,7 +25,6 @@ STYLE = {
     "axes.labelcolor": "#4a5363", "xtick.color": "#4a5363", "ytick.color": "#4a5363", "xtick.labelsize": 8,
     "ytick.labelsize": 8, "legend.frameon": False, "figure.dpi": 110, "savefig.dpi": 160, "svg.fonttype": "none",
 }
-LOOKUPS = "lookups"     # the name of their figure, which has a chapter of its own
 BINS = 28       # of the time axis; the slowest side fills them all
 
 
@@ -64,7 +63,7 @@ def get_library(progress):
         return None
 
 
-def draw(matplotlib, results, found):
+def draw(matplotlib, results, chapters):
     """Draw all figures, write their PNG files, and return them."""
     matplotlib.use("Agg")
     pyplot = importlib.import_module("matplotlib.pyplot")
@@ -77,9 +76,9 @@ def draw(matplotlib, results, found):
             figures.append(finish(pyplot, draw_over_time(pyplot, new, mine), new.name,
                                   f"{new.title}: the loads of each side, one after the other without the pauses in "
                                   f"between. Reads in flight are sampled from pg_aios."))
-        if found:
-            figures.append(finish(pyplot, draw_lookups(pyplot, found), LOOKUPS,
-                                  "Seconds, and how many times as fast with lookups ahead."))
+        for chapter, found in chapters:
+            figures.append(finish(pyplot, draw_chapter(pyplot, chapter, found), chapter.name,
+                                  f"Seconds, and how many times as fast with {chapter.switch}."))
     return figures
 
 
@@ -135,17 +134,17 @@ def draw_summary(pyplot, results):
     return figure
 
 
-def draw_lookups(pyplot, found):
+def draw_chapter(pyplot, chapter, found):
     methods = list(dict.fromkeys(result.method for result in found))
     titles = list(dict.fromkeys(result.statement.title for result in found))
-    figure, axes = pyplot.subplots(1, len(methods), figsize=(10, 1 + 0.5 * len(titles)), squeeze=False, sharex=True,
+    figure, axes = pyplot.subplots(1, len(methods), figsize=(10, 1.3 + 0.5 * len(titles)), squeeze=False, sharex=True,
                                    sharey=True, layout="constrained")
     for axis, method in zip(axes[0], methods):
         for result in (result for result in found if result.method == method):
             place = titles.index(result.statement.title)
             for side, shift in zip(SIDES, (-0.19, 0.19)):
                 axis.barh(place + shift, result.seconds(side), 0.36, color=COLORS[side],
-                          label=f"lookups ahead {side}" if place == 0 else None)
+                          label=f"{chapter.switch} {side}" if place == 0 else None)
             axis.annotate(f"{result.ratio():.2f}×", (result.seconds("on"), place + 0.19), xytext=(4, 0),
                           textcoords="offset points", va="center", fontweight="bold", color=COLORS["on"])
         axis.set_yticks(range(len(titles)), titles)

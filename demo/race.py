@@ -108,9 +108,8 @@ def reason(error):
     return said[-1] if said else str(error).splitlines()[0]
 
 
-def race(install, new, methods, budget_s, progress):
-    """Load slices under every method and return a Result for each."""
-    slices = iter(new.files("slice"))
+def race(install, new, methods, slices, budget_s, progress):
+    """Load slices under every method and return a Result for each.  Files are taken from the iterator `slices`."""
     results = []
     for method in methods:
         settings = {**SETTINGS, "shared_buffers": new.shared_buffers, "io_method": method}
@@ -137,7 +136,7 @@ def race_method(cluster, new, method, slices, budget_s, progress):
         for side in SIDES if turn % 2 == 0 else SIDES[::-1]:
             sessions[side].query("CHECKPOINT")
             with observer:
-                timed = measure.timed(sessions[side], new.copy_sql(file), device, task_stats=True)
+                timed = measure.timed(sessions[side], f"COPY {new.name} FROM {new.source_sql(file)}", device, task_stats=True)
             result.loads[side].append(Load(
                 rows=new.slice_rows, seconds=timed["seconds"], samples=observer.samples, tasks=timed["tasks"],
                 reads=timed["backend"]["reads"], writes=timed["backend"]["writes"],

@@ -1,4 +1,4 @@
-"""After the loads: are the tables right, do the indexes agree with them, and are both sides equal?
+"""In the end: are the tables right, do the indexes agree with them, and are both sides equal?
 
 Each index answers twice: for its structure to amcheck, where amcheck knows its method, and for its contents, which
 are read back through the index alone and compared by checksum with the table's own rows. Checksums are sums of row
@@ -38,18 +38,18 @@ class Check:
     faults: list = field(default_factory=list)
 
 
-def verify(install, new, loaded_rows):
-    """Return a Check for the table and each of its indexes."""
+def verify(install, new, growth):
+    """Return a Check for the table, which has grown by so many rows, and each of its indexes and foreign keys."""
     with Cluster(install, prepare.DATA, SETTINGS) as cluster:
         template = cluster.session(new.name)
-        # All rows of the template were written by one transaction, which tells them from those loaded later.
+        # All rows of the template were written by one transaction, which tells them from those written later.
         base_rows, base_xmin = template.query(f"SELECT count(*), min(xmin::text) FROM {new.name}")[0]
         template.close()
         sides = prepare.in_parallel(cluster, [
             lambda side=side: verify_side(lambda: cluster.session(f"{new.name}_{side}"), new, base_xmin)
             for side in prepare.SIDES])
         checks = [compare(*pair) for pair in zip(*sides)]
-        rows = int(base_rows) + loaded_rows
+        rows = int(base_rows) + growth
         if checks[0].rows != rows:
             checks[0].faults.append(f"the table should have {rows:,} rows")
         prepare.drop_copies(cluster, new)
@@ -69,11 +69,12 @@ def verify_side(connect, new, base_xmin):
     """Check the table and its indexes in the database to which `connect` opens sessions."""
     session = connect()
     checks = [check_table(session, new.name)]
-    for index in new.indexes:
+    for index in [*new.indexes, *new.keys]:
         check = check_contents(session, new.name, index, base_xmin)
         if index.method in STRUCTURE:
             check_structure(connect(), index, check)
         checks.append(check)
+    checks += [check_parents(session, new.name, parent, base_xmin) for parent in new.parents]
     session.close()
     return checks
 
@@ -101,8 +102,9 @@ def check_contents(session, table, index, base_xmin):
     if index.method == "btree":
         through_index = through_table = f"SELECT {HASHES.format(columns=index.keys)} FROM {table}"
     else:
-        # How many rows have each value of the loaded rows?
-        values = f"SELECT DISTINCT {index.keys} AS v FROM {table} WHERE xmin <> '{base_xmin}'"
+        # How many rows have each value of the new rows?
+        values = (f"SELECT v FROM (SELECT DISTINCT {index.keys} AS v FROM {table} WHERE xmin <> '{base_xmin}') new "
+                  f"ORDER BY hash_record_extended(ROW(v), 0) LIMIT {index.lookups}")
         through_index = (f"SELECT {HASHES.format(columns='v, n')} FROM (SELECT v, (SELECT count(*) FROM {table} t "
                          f"WHERE {index.condition}) AS n FROM ({values}) loaded) found")
         through_table = (f"SELECT {HASHES.format(columns='v, n')} FROM (SELECT v, count(*) AS n "
@@ -118,6 +120,17 @@ def check_contents(session, table, index, base_xmin):
     session.query(THROUGH_TABLE)
     if checksum(session, through_table) != (check.rows, check.checksum):
         check.faults.append("its contents differ from the table's")
+    return check
+
+
+def check_parents(session, table, parent, base_xmin):
+    """Has every new row its parent?"""
+    check = Check(parent.constraint(table), "foreign key", 0, "(amcheck has none for foreign keys)",
+                  f"new rows' {parent.name}")
+    orphans = session.value(f"{THROUGH_TABLE} SELECT count(*) FROM {table} t WHERE xmin <> '{base_xmin}' AND NOT EXISTS "
+                            f"(SELECT FROM {parent.name} WHERE {parent.key} = t.{parent.column})")
+    if orphans != "0":
+        check.faults.append(f"{orphans} rows refer to nothing")
     return check
 
 
