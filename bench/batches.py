@@ -1,7 +1,6 @@
 """batches: kinds of keys, of tables and of statements, all cached: where index entries are collected, where they are
 not, and where collecting must not cost anything."""
 
-import harness
 import pglib
 import report
 from harness import SIDES, order

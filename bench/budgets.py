@@ -4,7 +4,6 @@ fresh copy of the same data."""
 import contextlib
 import statistics
 
-import harness
 import pglib
 import report
 import tables

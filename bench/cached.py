@@ -5,7 +5,6 @@ Without fsync on commit (synchronous_commit=off): the noise of a disk's flushes 
 
 import re
 
-import harness
 import pglib
 import report
 import tables

@@ -6,7 +6,6 @@ import re
 import statistics
 import tempfile
 
-import harness
 import pglib
 import report
 from harness import SIDES, order

@@ -5,7 +5,6 @@ Both servers have checkpoints at their defaults, unlike in the other benchmarks.
 
 import statistics
 
-import harness
 import pglib
 import report
 import tables

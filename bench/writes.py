@@ -1,6 +1,5 @@
 """writes: who writes many pages at once: a checkpoint, CREATE INDEX, CREATE TABLE AS; direct and buffered I/O."""
 
-import harness
 import pglib
 import report
 from harness import SIDES, order
