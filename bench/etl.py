@@ -49,7 +49,7 @@ def run(bench):
     try:
         for disk in args.disk or DISKS:
             files = input_files(bench, args.rows if disk == "plain" else args.slow_rows)
-            with (harness.slow_disk(bench) if disk == "slow" else contextlib.nullcontext()):
+            with bench.on_disk(disk), bench.slowly():
                 found = measure(bench, base, disk, files)
             runs += found[0]
             locks += found[1]

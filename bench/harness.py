@@ -10,6 +10,7 @@ import sys
 import time
 
 import device
+import measure
 import pglib
 import report
 from pglib import Cluster, PgError
@@ -59,6 +60,7 @@ class Bench:
             raise PgError(f"another benchmark is running in {self.work}: wait for its end or give another --dir"
                           ) from None
         self.device = device.Device(self.work)
+        self.slowly = contextlib.nullcontext    # within `with bench.slowly():`, a slow disk is slow
         self.facts = {"benchmark": name, "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
                       "revision": report.revision(), "machine": report.machine(),
                       "parameters": dict(vars(args)),
@@ -107,6 +109,15 @@ class Bench:
             for side in SIDES:
                 pglib.remove(self.data(side))
 
+    def on_disk(self, name):
+        """Have data directories on the disk of this name meanwhile: the slow one, or whatever --dir is on."""
+        return slow_disk(self) if name == "slow" else contextlib.nullcontext()
+
+    def timed(self, session, statement, task_stats=False):
+        """measure.timed() on this disk, which is as fast as it can be before and afterwards."""
+        with self.slowly():
+            return measure.timed(session, statement, self.device, task_stats)
+
     def touch_memory(self, megabytes):
         """Have so much free memory present.  A virtual machine may have given it back to its host, and whoever gets it for
         the page cache pays for the faults: that can be half the time of a load, now on one side and now on the other."""
@@ -140,22 +151,28 @@ def numbers(text):
 
 
 @contextlib.contextmanager
-def slow_disk(bench, at_once=True):
-    """Data directories are on the slow disk meanwhile.  Unless at once, it is slow when what is yielded is called."""
+def slow_disk(bench):
+    """Data directories are on a disk of our own meanwhile, which is slow within `with bench.slowly():` only.
+
+    With nothing in memory, it takes hours to copy a data directory, or to choose rows, while each I/O takes a millisecond.
+    """
     work = bench.work
     mount = work / "slow"
     tool = pglib.REPO / "tools" / "fault-disk"
     pglib.run([tool, "mount", mount, "-o", "durable"])
 
-    def begin():
+    @contextlib.contextmanager
+    def slowly():
         pglib.run([tool, "control", mount, "delay", "disk", f"latency={bench.args.delay}"])
+        try:
+            yield
+        finally:
+            pglib.run([tool, "control", mount, "remove", "all"])
 
     try:
-        if at_once:
-            begin()
-        bench.work = mount
-        yield begin
+        bench.work, bench.slowly = mount, slowly
+        yield
     finally:
-        bench.work = work
+        bench.work, bench.slowly = work, contextlib.nullcontext
         pglib.run([tool, "umount", mount])
         pglib.remove(mount.with_name("slow.files"))

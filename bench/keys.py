@@ -4,15 +4,13 @@ Cold, nothing of what they need is in memory: a table of 3M rows with a random u
 with an indexed foreign key to it.  In memory, a million rows refer to a table of as many, by one integer or by two.
 """
 
-import contextlib
+import functools
 
 import cold
-import harness
+import pairs
 import pglib
-import report
 import tables
-from harness import SIDES, order
-from measure import has_task_stats, timed
+from measure import has_task_stats
 
 HELP = "loads and deletes that check foreign keys, cold and in memory, both servers in turn"
 RUNS = 3
@@ -57,20 +55,20 @@ def run(bench):
     args = bench.args
     runs = []
     for disk in args.disk or DISKS:
-        if disk == "memory":
-            runs += measure(bench, disk, in_memory(bench), {"shared_buffers": "1GB"}, MEMORY, one_in_memory)
-            continue
-        # what is copied before would take an hour
-        with (harness.slow_disk(bench, at_once=False) if disk == "slow" else contextlib.nullcontext(lambda: None)) as begin:
-            runs += measure(bench, disk, on_disk(bench, args.rows), cold.settings(disk, args.shared_buffers), COLD,
-                            one_cold, begin)
-    show(bench, runs)
+        cases, one = (MEMORY, one_in_memory) if disk == "memory" else (COLD, one_cold)
+        chosen = [case for case in args.case or cases if case in cases]
+        if chosen:
+            data = in_memory(bench) if disk == "memory" else on_disk(bench, args.rows)
+            settings = {"shared_buffers": "1GB"} if disk == "memory" else cold.settings(disk, args.shared_buffers)
+            runs += pairs.measure(bench, disk, data, settings, chosen, functools.partial(one, bench))
+    pairs.show(bench, "Keys", runs,
+               lambda disk, case: GOAL_SLOW if disk == "slow" else (MEMORY if disk == "memory" else COLD)[case][-1])
     bench.finish(runs=runs)
 
 
 def on_disk(bench, rows):
-    return pristine(
-        bench, f"keys-{rows}", rows,
+    return tables.made_by(
+        bench, f"keys-{rows}",
         "BEGIN; CREATE TABLE parent (id uuid, v int); "
         f"INSERT INTO parent SELECT gen_random_uuid(), i FROM generate_series(1, {rows}) i; "
         "CREATE TABLE child (n int, parent uuid, filler uuid); "
@@ -81,47 +79,13 @@ def on_disk(bench, rows):
 
 
 def in_memory(bench):
-    return pristine(
-        bench, f"keys-in-memory-{MEMORY_ROWS}", MEMORY_ROWS,
+    return tables.made_by(
+        bench, f"keys-in-memory-{MEMORY_ROWS}",
         f"CREATE TABLE p1 (id int PRIMARY KEY, v int); INSERT INTO p1 SELECT i, i FROM generate_series(1, {MEMORY_ROWS}) i; "
         f"CREATE TABLE p2 (a int, b int, v int, PRIMARY KEY (a, b)); "
         f"INSERT INTO p2 SELECT i / 1000, i % 1000, i FROM generate_series(1, {MEMORY_ROWS}) i; "
         "CREATE TABLE c0 (n int, p int); CREATE TABLE c1 (n int, p int REFERENCES p1); "
         "CREATE TABLE c2 (n int, a int, b int, FOREIGN KEY (a, b) REFERENCES p2); VACUUM (FREEZE, ANALYZE)")
-
-
-def pristine(bench, name, rows, *scripts):
-    """The data directory of a stopped server in which these scripts have been executed."""
-    data = bench.data(f"pristine-{name}")
-    if not data.exists():
-        bench.step(f"building tables of {rows:,} rows (once; kept in {data})")
-
-        def build(session):
-            for script in scripts:
-                session.query(script)
-        tables.build_pristine(bench, data, build)
-    return data
-
-
-def measure(bench, disk, data, settings, cases, one, begin=lambda: None):
-    args = bench.args
-    wanted = [case for case in args.case or cases if case in cases]
-    if not wanted:
-        return []
-    bench.step(f"{disk}: copying the data for both servers")
-    runs = []
-    with bench.servers(data, settings) as clusters:
-        begin()
-        for number, case in enumerate(wanted):
-            for turn in range(1, args.runs + 1):
-                seed = 1000 * number + turn
-                pair = {side: one(bench, clusters[side], disk, side, case, seed) for side in order(turn)}
-                if len({str(pair[side]["result"]) for side in SIDES}) > 1:
-                    raise pglib.PgError(f"{case}: the servers differ: {pair}")
-                runs += [{"disk": disk, "case": case, "turn": turn, "side": side, **pair[side]} for side in SIDES]
-                bench.step(f"{disk}, {case}, run {turn} of {args.runs}: "
-                           + ", ".join(f"{side} {pair[side]['seconds']:.3f} s" for side in SIDES))
-    return runs
 
 
 def one_cold(bench, cluster, disk, side, case, seed):
@@ -141,7 +105,7 @@ def one_cold(bench, cluster, disk, side, case, seed):
     session.query("SELECT FROM parent WHERE id = '00000000-0000-0000-0000-000000000000'; "
                   "SELECT FROM child WHERE parent = '00000000-0000-0000-0000-000000000000'; "
                   "BEGIN; INSERT INTO loaded SELECT 0, id FROM parent LIMIT 10; ROLLBACK")
-    result = timed(session, statement.replace("FILE", pglib.quote(path)), bench.device, task_stats)
+    result = bench.timed(session, statement.replace("FILE", pglib.quote(path)), task_stats)
     result["result"] = session.query(check)
     path.unlink(missing_ok=True)
     return result
@@ -155,34 +119,7 @@ def one_in_memory(bench, cluster, disk, side, case, seed):
     session.query("CREATE EXTENSION IF NOT EXISTS pg_prewarm; SELECT pg_prewarm(oid) FROM pg_class WHERE relname ~ '^p[12]'")
     session.query("VACUUM p1, p2")
     session.query("CHECKPOINT")
-    result = timed(session, f"COPY {table} FROM {pglib.quote(path)}", bench.device, side == "ours" and has_task_stats(session))
+    result = bench.timed(session, f"COPY {table} FROM {pglib.quote(path)}", side == "ours" and has_task_stats(session))
     result["result"] = session.query(f"SELECT count(*), sum(n::bigint) FROM {table}")
     path.unlink()
     return result
-
-
-def show(bench, runs):
-    args = bench.args
-    entries = []
-    for disk in args.disk or DISKS:
-        cases = MEMORY if disk == "memory" else COLD
-        rows = []
-        for case in args.case or cases:
-            of = {side: [run for run in runs if (run["disk"], run["case"], run["side"]) == (disk, case, side)]
-                  for side in SIDES}
-            if not of["ours"]:
-                continue
-            one = report.compare(*([run["seconds"] for run in of[side]] for side in SIDES))
-            reads = {side: report.median_of(of[side], "backend", "reads") for side in SIDES}
-            rows.append([case, f"{one['stock']:.3f}", f"{one['ours']:.3f}", f"{one['ratio']:.2f}",
-                         f"{one['pair_min']:.2f}-{one['pair_max']:.2f}", report.number(reads["stock"]),
-                         report.number(reads["ours"]), f"{report.median_of(of['stock'], 'cpu_s'):.2f}",
-                         f"{report.median_of(of['ours'], 'cpu_s'):.2f}"])
-            goal = cases[case][-1]
-            if goal:
-                entries.append((f"{disk}, {case}, stock time / ours", one["ratio"], GOAL_SLOW if disk == "slow" else goal))
-        if rows:
-            report.table(f"Keys, {disk}; {args.io_method}, median of {args.runs}",
-                         ["case", "stock s", "ours s", "ratio", "of pairs", "stock reads", "our reads", "stock CPU s",
-                          "our CPU s"], rows)
-    report.goals(entries)

@@ -6,15 +6,13 @@ page of the table.  "plain" and "slow" are read with direct I/O; "buffered" with
 "page cache" with everything in there.
 """
 
-import contextlib
+import functools
 
 import cold
-import harness
-import pglib
+import pairs
 import report
 import tables
-from harness import SIDES, order
-from measure import has_task_stats, timed
+from measure import has_task_stats
 
 HELP = "joins, scans, updates and deletes that find rows by index, cold, direct I/O, both servers in turn"
 RUNS = 3
@@ -60,35 +58,34 @@ def run(bench):
     limits = {} if args.no_fio else bench.measure_limits(args.fio_size, args.fio_seconds)
     runs = []
     for disk in args.disk or cold.DISKS:
-        # what is copied before would take an hour
-        with (harness.slow_disk(bench, at_once=False) if disk == "slow" else contextlib.nullcontext(lambda: None)) as begin:
-            runs += measure(bench, data, disk, begin)
-    show(bench, runs, limits)
+        runs += pairs.measure(bench, disk, data, cold.settings(disk, args.shared_buffers), args.case or list(CASES),
+                              functools.partial(one, bench))
+    if limits:
+        print("\nDevice, random 8 kB direct I/O (I/Os per second): "
+              + ", ".join(f"{label} {limits[label]:,.0f}" for label in limits if label.startswith("read")))
+    pairs.show(bench, "Lookups", runs, goal, functools.partial(more, limits))
     bench.finish(runs=runs)
 
 
-def measure(bench, data, disk, begin):
-    args = bench.args
-    bench.step(f"{disk} disk: copying the data for both servers")
-    runs = []
-    with bench.servers(data, cold.settings(disk, args.shared_buffers)) as clusters:
-        begin()
-        for number, case in enumerate(args.case or CASES):
-            rows, statement, _ = CASES[case]
-            for turn in range(1, args.runs + 1):
-                # other rows each time: those of another seed may be gone
-                seed = 1000 * number + turn
-                pair = {side: one(clusters[side], disk, side, rows, statement, seed, bench.device) for side in order(turn)}
-                if len({pair[side]["result"] for side in SIDES}) > 1:
-                    raise pglib.PgError(f"{case}: the servers differ: {pair}")
-                runs += [{"disk": disk, "case": case, "turn": turn, "side": side, **pair[side]} for side in SIDES]
-                bench.step(f"{disk}, {case}, run {turn} of {args.runs}: "
-                           + ", ".join(f"{side} {pair[side]['seconds']:.3f} s" for side in SIDES))
-    return runs
+def goal(disk, case):
+    wanted = CASES[case][2]
+    if wanted is None or wanted <= 1:
+        return wanted
+    return {"plain": wanted, "slow": max(wanted, GOAL_SLOW), "buffered": GOAL_BUFFERED, "page cache": 1}[disk]
 
 
-def one(cluster, disk, side, rows, statement, seed, device):
+def more(limits, disk, case, of):
+    """How many rows are looked up, and our rate of reads as a share of the device's."""
+    share = ""
+    if limits and disk == "plain":
+        ours = report.median_of(of["ours"], "backend", "reads") / report.median_of(of["ours"], "seconds")
+        share = report.percent(ours / limits["read QD64"])
+    return {"rows": f"{CASES[case][0]:,}", "of limit": share}
+
+
+def one(bench, cluster, disk, side, case, seed):
     """One statement with nothing in memory; its result is digested to be compared."""
+    rows, statement, _ = CASES[case]
     session = cluster.session()
     session.query(f"DROP TABLE IF EXISTS keys; CREATE TABLE keys AS SELECT u1 AS key FROM "
                   f"(SELECT u1, u2 FROM items TABLESAMPLE BERNOULLI (0.5) REPEATABLE ({seed})) i "
@@ -101,37 +98,9 @@ def one(cluster, disk, side, rows, statement, seed, device):
     unknown = "'00000000-0000-0000-0000-000000000000'"
     session.query(f"SELECT FROM items WHERE u1 = {unknown}; SELECT FROM items WHERE u2 = {unknown}; "
                   f"EXPLAIN {statement}")
-    result = timed(session, f"CREATE TEMP TABLE result AS {statement}" if statement.startswith("SELECT") else statement,
-                   device, task_stats)
+    result = bench.timed(session, f"CREATE TEMP TABLE result AS {statement}" if statement.startswith("SELECT") else statement,
+                         task_stats)
     result["result"] = (session.value("SELECT md5(string_agg(r::text, ',' ORDER BY r::text)) FROM result r")
                         if statement.startswith("SELECT") else
                         session.value("SELECT count(*) FROM keys k JOIN items i ON i.u1 = k.key"))
     return result
-
-
-def show(bench, runs, limits):
-    args = bench.args
-    if limits:
-        print("\nDevice, random 8 kB direct I/O (I/Os per second): "
-              + ", ".join(f"{label} {limits[label]:,.0f}" for label in limits if label.startswith("read")))
-    entries = []
-    for disk in args.disk or cold.DISKS:
-        rows = []
-        for case in args.case or CASES:
-            of = {side: [run for run in runs if (run["disk"], run["case"], run["side"]) == (disk, case, side)]
-                  for side in SIDES}
-            one = report.compare(*([run["seconds"] for run in of[side]] for side in SIDES))
-            reads = {side: report.median_of(of[side], "backend", "reads") for side in SIDES}
-            share = reads["ours"] / one["ours"] / limits["read QD64"] if limits and disk == "plain" else None
-            rows.append([case, f"{CASES[case][0]:,}", f"{one['stock']:.3f}", f"{one['ours']:.3f}", f"{one['ratio']:.2f}",
-                         f"{one['pair_min']:.2f}-{one['pair_max']:.2f}", report.number(reads["stock"]),
-                         report.number(reads["ours"]), report.percent(share) if share else "",
-                         f"{report.median_of(of['stock'], 'cpu_s'):.2f}", f"{report.median_of(of['ours'], 'cpu_s'):.2f}"])
-            goal = CASES[case][2]
-            if goal:
-                goal = {"plain": goal, "slow": max(goal, GOAL_SLOW), "buffered": GOAL_BUFFERED, "page cache": 1}[disk] if goal > 1 else 1
-                entries.append((f"{disk}, {case}, stock time / ours", one["ratio"], goal))
-        report.table(f"Lookups, {disk} disk; {args.io_method}, median of {args.runs}",
-                     ["case", "rows", "stock s", "ours s", "ratio", "of pairs", "stock reads", "our reads", "of limit",
-                      "stock CPU s", "our CPU s"], rows)
-    report.goals(entries)

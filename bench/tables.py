@@ -108,6 +108,19 @@ def aged(bench, rows, growth_percent, fillfactor):
     return data
 
 
+def made_by(bench, name, *scripts):
+    """The data directory of a stopped server in which these scripts have been executed."""
+    data = bench.data(f"pristine-{name}")
+    if not data.exists():
+        bench.step(f"building its tables (once; kept in {data})")
+
+        def build(session):
+            for script in scripts:
+                session.query(script)
+        build_pristine(bench, data, build)
+    return data
+
+
 def check_space(bench, rows):
     """Four copies, grown, of 270 bytes per row, and the WAL of both servers."""
     wanted = rows * 1600 + (6 << 30)

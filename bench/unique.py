@@ -5,16 +5,16 @@ inserts single rows into the table, each in a transaction of its own, and the lo
 """
 
 import contextlib
+import functools
 import threading
 import time
 
 import cold
-import harness
+import pairs
 import pglib
 import report
 import tables
-from harness import SIDES, order
-from measure import has_task_stats, timed
+from measure import has_task_stats
 
 HELP = "loads with random unique keys, cold and in memory, and what others wait meanwhile, both servers in turn"
 RUNS = 3
@@ -40,48 +40,27 @@ def run(bench):
     runs = []
     for case in args.case or CASES:
         disk, rows, *_ = CASES[case]
-        data = pristine(bench, rows or args.rows)
         settings = {"shared_buffers": "1GB"} if disk == "memory" else cold.settings(disk, args.shared_buffers)
-        with harness.slow_disk(bench, at_once=False) if disk == "slow" else contextlib.nullcontext(lambda: None) as begin:
-            bench.step(f"{case}: copying the data for both servers")
-            with bench.servers(data, settings) as clusters:
-                begin()
-                for turn in range(1, args.runs + 1):
-                    pair = {}
-                    for side in order(turn):
-                        pair[side] = one(bench, clusters, side, case, turn)
-                        runs.append({"case": case, "turn": turn, "side": side, **pair[side]})
-                    if len({pair[side]["result"] for side in SIDES}) > 1:
-                        raise pglib.PgError(f"{case}: the servers differ: {pair}")
-                    bench.step(f"{case}, run {turn} of {args.runs}: "
-                               + ", ".join(f"{side} {pair[side]['seconds']:.3f} s" for side in SIDES))
-        (bench.work / "unique.copy").unlink(missing_ok=True)
+        runs += pairs.measure(bench, disk, pristine(bench, rows or args.rows), settings, [case],
+                              functools.partial(one, bench))
     show(bench, runs)
     bench.finish(runs=runs)
 
 
 def pristine(bench, rows):
-    """The data directory of a stopped server with a table of that many rows."""
-    data = bench.data(f"pristine-unique-{rows}")
-    if not data.exists():
-        bench.step(f"building a table of {rows:,} rows (once; kept in {data})")
-
-        def build(session):
-            session.query("BEGIN; CREATE TABLE target (id uuid, other uuid, n int); INSERT INTO target "
-                          f"SELECT gen_random_uuid(), gen_random_uuid(), i FROM generate_series(1, {rows}) i; COMMIT")
-            session.query("ALTER TABLE target ADD PRIMARY KEY (id); CREATE INDEX ON target (other); VACUUM (FREEZE, ANALYZE)")
-        tables.build_pristine(bench, data, build)
-    return data
+    return tables.made_by(
+        bench, f"unique-{rows}",
+        "BEGIN; CREATE TABLE target (id uuid, other uuid, n int); INSERT INTO target "
+        f"SELECT gen_random_uuid(), gen_random_uuid(), i FROM generate_series(1, {rows}) i; COMMIT",
+        "ALTER TABLE target ADD PRIMARY KEY (id); CREATE INDEX ON target (other); VACUUM (FREEZE, ANALYZE)")
 
 
-def one(bench, clusters, side, case, turn):
+def one(bench, cluster, disk, side, case, seed):
     """One load.  The rows are the same on both sides, and no two loads have the same."""
-    disk, _, rows, beside, _ = CASES[case]
-    cluster = clusters[side]
+    _, _, rows, beside, _ = CASES[case]
     path = bench.work / "unique.copy"
-    if side == order(turn)[0]:
-        cluster.session().query(f"COPY (SELECT gen_random_uuid(), gen_random_uuid(), -{turn} FROM generate_series(1, {rows})) "
-                                f"TO {pglib.quote(path)}")
+    cluster.session().query(f"COPY (SELECT md5('{seed} ' || i)::uuid, md5('{seed} other ' || i)::uuid, -{seed} "
+                            f"FROM generate_series(1, {rows}) i) TO {pglib.quote(path)}")
     if disk == "memory":
         cluster.session().query("CREATE EXTENSION IF NOT EXISTS pg_prewarm; CHECKPOINT; "
                                 "SELECT pg_prewarm(oid) FROM pg_class WHERE relname ~ '^target'")
@@ -92,10 +71,11 @@ def one(bench, clusters, side, case, turn):
     # The catalogs and the roots of the indexes are not what is measured.
     session.query("BEGIN; INSERT INTO target SELECT gen_random_uuid(), gen_random_uuid(), 0; ROLLBACK")
     with Neighbour(cluster) if beside else contextlib.nullcontext() as neighbour:
-        result = timed(session, f"COPY target FROM {pglib.quote(path)}", bench.device, task_stats)
+        result = bench.timed(session, f"COPY target FROM {pglib.quote(path)}", task_stats)
     if neighbour:
         result["neighbour"] = neighbour.seconds
-    result["result"] = session.value(f"SELECT count(DISTINCT id) FROM target WHERE n = -{turn}")
+    result["result"] = session.value(f"SELECT count(DISTINCT id) FROM target WHERE n = -{seed}")
+    path.unlink()
     return result
 
 
@@ -124,25 +104,14 @@ class Neighbour:
 
 
 def show(bench, runs):
-    args = bench.args
-    table, waits, entries = [], [], []
-    for case in args.case or CASES:
-        of = {side: [run for run in runs if (run["case"], run["side"]) == (case, side)] for side in SIDES}
-        one = report.compare(*([run["seconds"] for run in of[side]] for side in SIDES))
-        table.append([case, f"{one['stock']:.3f}", f"{one['ours']:.3f}", f"{one['ratio']:.2f}",
-                      f"{one['pair_min']:.2f}-{one['pair_max']:.2f}",
-                      *(report.number(report.median_of(of[side], "backend", "reads")) for side in SIDES),
-                      *(f"{report.median_of(of[side], 'cpu_s'):.2f}" for side in SIDES)])
-        entries.append((f"{case}, stock time / ours", one["ratio"], CASES[case][-1]))
-        for side in SIDES:
-            times = sorted(1000 * seconds for run in of[side] for seconds in run.get("neighbour", []))
-            if times:
-                waits.append([f"{case}, {side}", report.number(len(times)), f"{times[len(times) // 2]:.2f}",
-                              f"{times[len(times) * 99 // 100]:.1f}", f"{times[-1]:.1f}"])
-    report.table(f"Random unique keys; {args.io_method}, median of {args.runs}",
-                 ["case", "stock s", "ours s", "ratio", "of pairs", "stock reads", "our reads", "stock CPU s", "our CPU s"],
-                 table)
+    pairs.show(bench, "Random unique keys", runs, lambda _disk, case: CASES[case][-1])
+    waits = []
+    for case, side in dict.fromkeys((run["case"], run["side"]) for run in runs):
+        times = sorted(1000 * seconds for run in runs if (run["case"], run["side"]) == (case, side)
+                       for seconds in run.get("neighbour", []))
+        if times:
+            waits.append([f"{case}, {side}", report.number(len(times)), f"{times[len(times) // 2]:.2f}",
+                          f"{times[len(times) * 99 // 100]:.1f}", f"{times[-1]:.1f}"])
     if waits:
         report.table("Single rows that another session inserts meanwhile", ["", "rows", "median ms", "99% ms", "longest ms"],
                      waits)
-    report.goals(entries)

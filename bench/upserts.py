@@ -3,15 +3,12 @@
 Cold, nothing of what they need is in memory; the keys are random.  In memory, all of the table and its indexes is.
 """
 
-import contextlib
+import functools
 
 import cold
-import harness
-import pglib
-import report
+import pairs
 import tables
-from harness import SIDES, order
-from measure import has_task_stats, timed
+from measure import has_task_stats
 
 HELP = "INSERT ... ON CONFLICT and MERGE, cold and in memory, both servers in turn"
 RUNS = 3
@@ -44,10 +41,8 @@ def run(bench):
     runs = []
     for disk in args.disk or DISKS:
         settings = {"shared_buffers": "3GB", "max_wal_size": "16GB"} if disk == "memory" else cold.settings(disk, args.shared_buffers)
-        # what is copied before would take an hour
-        with (harness.slow_disk(bench, at_once=False) if disk == "slow" else contextlib.nullcontext(lambda: None)) as begin:
-            runs += measure(bench, data, disk, settings, begin)
-    show(bench, runs)
+        runs += pairs.measure(bench, disk, data, settings, args.case or list(CASES), functools.partial(one, bench))
+    pairs.show(bench, "Upserts", runs, lambda disk, case: {"plain": CASES[case][1], "slow": GOAL_SLOW, "memory": 1}[disk])
     bench.finish(runs=runs)
 
 
@@ -62,27 +57,8 @@ def pristine(bench, rows):
     return data
 
 
-def measure(bench, data, disk, settings, begin):
-    args = bench.args
-    bench.step(f"{disk}: copying the data for both servers")
-    runs = []
-    with bench.servers(data, settings) as clusters:
-        begin()
-        for number, case in enumerate(args.case or CASES):
-            for turn in range(1, args.runs + 1):
-                # other rows each time: those of another seed are there now
-                seed = 1000 * number + turn
-                pair = {side: one(bench, clusters[side], disk, side, CASES[case][0], seed) for side in order(turn)}
-                if len({str(pair[side]["result"]) for side in SIDES}) > 1:
-                    raise pglib.PgError(f"{case}: the servers differ: {pair}")
-                runs += [{"disk": disk, "case": case, "turn": turn, "side": side, **pair[side]} for side in SIDES]
-                bench.step(f"{disk}, {case}, run {turn} of {args.runs}: "
-                           + ", ".join(f"{side} {pair[side]['seconds']:.3f} s" for side in SIDES))
-    return runs
-
-
-def one(bench, cluster, disk, side, statement, seed):
-    load = bench.args.load
+def one(bench, cluster, disk, side, case, seed):
+    statement, load = CASES[case][0], bench.args.load
     session = cluster.session()
     new = ", ".join(f"md5('{seed} {column} ' || n)::uuid AS {column}" for column in tables.COLUMNS[1:])
     session.query(
@@ -101,28 +77,6 @@ def one(bench, cluster, disk, side, statement, seed):
     # The catalogs and the roots of the indexes are not what is measured.
     unknown = "'00000000-0000-0000-0000-000000000000'"
     session.query("; ".join(f"SELECT FROM items WHERE {column} = {unknown}" for column in tables.COLUMNS) + f"; EXPLAIN {statement}")
-    result = timed(session, statement, bench.device, task_stats)
+    result = bench.timed(session, statement, task_stats)
     result["result"] = session.query("SELECT count(*), count(*) FILTER (WHERE i.u5 = k.u5) FROM keys k JOIN items i ON i.u1 = k.u1")
     return result
-
-
-def show(bench, runs):
-    args = bench.args
-    entries = []
-    for disk in args.disk or DISKS:
-        rows = []
-        for case in args.case or CASES:
-            of = {side: [run for run in runs if (run["disk"], run["case"], run["side"]) == (disk, case, side)]
-                  for side in SIDES}
-            one = report.compare(*([run["seconds"] for run in of[side]] for side in SIDES))
-            reads = {side: report.median_of(of[side], "backend", "reads") for side in SIDES}
-            rows.append([case, f"{one['stock']:.3f}", f"{one['ours']:.3f}", f"{one['ratio']:.2f}",
-                         f"{one['pair_min']:.2f}-{one['pair_max']:.2f}", report.number(reads["stock"]),
-                         report.number(reads["ours"]), f"{report.median_of(of['stock'], 'cpu_s'):.2f}",
-                         f"{report.median_of(of['ours'], 'cpu_s'):.2f}"])
-            goal = {"plain": CASES[case][1], "slow": GOAL_SLOW, "memory": 1}[disk]
-            entries.append((f"{disk}, {case}, stock time / ours", one["ratio"], goal))
-        report.table(f"Upserts, {disk}; {args.io_method}, median of {args.runs}",
-                     ["case", "stock s", "ours s", "ratio", "of pairs", "stock reads", "our reads", "stock CPU s", "our CPU s"],
-                     rows)
-    report.goals(entries)

@@ -4,15 +4,13 @@ A table has 100,000 rows with a text of 4 kB each, whose TOAST table has them in
 random reads.  Another one has one value of 64 MB.  All is read with direct I/O, except on the disk "buffered".
 """
 
-import contextlib
+import functools
 
 import cold
-import harness
-import keys
+import pairs
 import pglib
-import report
-from harness import SIDES
-from measure import has_task_stats, timed
+import tables
+from measure import has_task_stats
 
 HELP = "COPY TO, pg_dump and other statements that fetch values stored out of line, cold, both servers in turn"
 RUNS = 3
@@ -43,20 +41,24 @@ def add_options(parser):
 
 def run(bench):
     args = bench.args
+    data = pristine(bench, args.rows)
     runs = []
     for disk in args.disk or DISKS:
-        # what is copied before would take an hour
-        with (harness.slow_disk(bench, at_once=False) if disk == "slow" else contextlib.nullcontext(lambda: None)) as begin:
-            runs += keys.measure(bench, disk, pristine(bench, args.rows), cold.settings(disk, args.shared_buffers), CASES,
-                                 one_cold, begin)
-    show(bench, runs)
+        runs += pairs.measure(bench, disk, data, cold.settings(disk, args.shared_buffers), args.case or list(CASES),
+                              functools.partial(one, bench))
+    pairs.show(bench, "Values out of line", runs, goal)
     bench.finish(runs=runs)
+
+
+def goal(disk, case):
+    wanted = CASES[case][1]
+    return wanted and {"plain": wanted, "slow": GOAL_SLOW, "buffered": None}[disk]
 
 
 def pristine(bench, rows):
     """New versions of rows are on the pages of the old ones, so that values, and not rows, are in random order."""
-    return keys.pristine(
-        bench, f"values-{rows}", rows,
+    return tables.made_by(
+        bench, f"values-{rows}",
         "CREATE TABLE items (id int PRIMARY KEY, v text STORAGE EXTERNAL) WITH (fillfactor = 30); "
         f"INSERT INTO items SELECT i, NULL FROM generate_series(1, {rows}) i; "
         "SET enable_hashjoin = off; SET enable_mergejoin = off; "
@@ -66,7 +68,7 @@ def pristine(bench, rows):
         "INSERT INTO large SELECT string_agg(md5(i::text), '') FROM generate_series(1, 2097152) i; VACUUM (FREEZE, ANALYZE)")
 
 
-def one_cold(bench, cluster, disk, side, case, _seed):
+def one(bench, cluster, disk, side, case, _seed):
     """One statement with nothing in memory."""
     statement = CASES[case][0]
     path = bench.work / "values.out"
@@ -82,35 +84,13 @@ def one_cold(bench, cluster, disk, side, case, _seed):
     # Catalogs are not what is measured.
     session.query("SET max_parallel_workers_per_gather = 0; SELECT md5(v) FROM large LIMIT 0; SELECT hashtext(v) FROM items LIMIT 0")
     if statement is None:
-        result = timed(session, "SELECT", bench.device, task_stats)
-        began = float(session.value("SELECT extract(epoch FROM clock_timestamp())"))
-        cluster.run_client("pg_dump", "-f", path, "-t", "items", "--restrict-key=bench")
-        result["seconds"] = float(session.value("SELECT extract(epoch FROM clock_timestamp())")) - began
+        result = bench.timed(session, "SELECT", task_stats)
+        with bench.slowly():
+            began = float(session.value("SELECT extract(epoch FROM clock_timestamp())"))
+            cluster.run_client("pg_dump", "-f", path, "-t", "items", "--restrict-key=bench")
+            result["seconds"] = float(session.value("SELECT extract(epoch FROM clock_timestamp())")) - began
     else:
-        result = timed(session, statement.replace("FILE", pglib.quote(path)), bench.device, task_stats)
+        result = bench.timed(session, statement.replace("FILE", pglib.quote(path)), task_stats)
     result["result"] = path.stat().st_size if path.exists() else None
     path.unlink(missing_ok=True)
     return result
-
-
-def show(bench, runs):
-    args = bench.args
-    entries = []
-    for disk in args.disk or DISKS:
-        rows = []
-        for case in args.case or CASES:
-            of = {side: [run for run in runs if (run["disk"], run["case"], run["side"]) == (disk, case, side)]
-                  for side in SIDES}
-            one = report.compare(*([run["seconds"] for run in of[side]] for side in SIDES))
-            reads = {side: report.median_of(of[side], "backend", "reads") for side in SIDES}
-            rows.append([case, f"{one['stock']:.3f}", f"{one['ours']:.3f}", f"{one['ratio']:.2f}",
-                         f"{one['pair_min']:.2f}-{one['pair_max']:.2f}", report.number(reads["stock"]),
-                         report.number(reads["ours"]), f"{report.median_of(of['stock'], 'cpu_s'):.2f}",
-                         f"{report.median_of(of['ours'], 'cpu_s'):.2f}"])
-            goal = CASES[case][1]
-            if goal and disk != "buffered":
-                entries.append((f"{disk}, {case}, stock time / ours", one["ratio"], GOAL_SLOW if disk == "slow" else goal))
-        report.table(f"Values out of line, {disk}; {args.io_method}, median of {args.runs}",
-                     ["case", "stock s", "ours s", "ratio", "of pairs", "stock reads", "our reads", "stock CPU s",
-                      "our CPU s"], rows)
-    report.goals(entries)

@@ -1,12 +1,10 @@
 """wal: commits of one pipelined connection and of eight clients, and COPY into a logged table, on two disks."""
 
-import contextlib
 import itertools
 import os
 import re
 import tempfile
 
-import harness
 import pglib
 import report
 from harness import SIDES, order
@@ -37,7 +35,7 @@ def run(bench):
     runs = []
     try:
         for disk in args.disk or DISKS:
-            with (harness.slow_disk(bench) if disk == "slow" else contextlib.nullcontext()):
+            with bench.on_disk(disk), bench.slowly():
                 runs += commits(bench, base, disk)
             if disk == "plain":
                 runs += copies(bench, base)
