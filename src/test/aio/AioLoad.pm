@@ -27,9 +27,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node io_methods pgbench_command
-  check_table check_log direct_io_works rows_file start_after_kill wait_until
-  warm_for_injection_points);
+our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node io_methods lookups_ahead
+  pgbench_command check_table check_log direct_io_works rows_file run_cold start_after_kill
+  wait_until warm_for_injection_points);
 
 # The asynchronous I/O methods, each with the reason why it cannot be used
 # here, or undef.
@@ -105,10 +105,10 @@ sub direct_io_works
 }
 
 # Create and start a server with few buffers, whose pages are read with direct
-# I/O and written by nobody in the background.
+# I/O and written by nobody in the background.  'conf' adds to its configuration.
 sub create_cold_node
 {
-	my ($name, $io_method) = @_;
+	my ($name, $io_method, %options) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
 	$node->init;
@@ -123,9 +123,43 @@ autovacuum = off
 bgwriter_lru_maxpages = 0
 checkpoint_timeout = 1h
 ));
+	$node->append_conf('postgresql.conf', $options{conf} // '');
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION aio; CREATE EXTENSION pg_buffercache');
 	return $node;
+}
+
+# Execute a script on such a server in a transaction that is rolled back, with
+# nothing in memory.  'before' is executed before the transaction, 'after' after
+# it.  Returns what they print, and the messages without the places in the source
+# that they came from.
+sub run_cold
+{
+	my ($node, $script, %options) = @_;
+	my ($output, $errors);
+
+	$node->psql('postgres', qq{
+		CHECKPOINT;
+		SELECT FROM pg_buffercache_evict_all();
+		\\set VERBOSITY verbose
+		\\set ON_ERROR_ROLLBACK on
+		\\set SHOW_CONTEXT never
+		@{[ $options{before} // '' ]};
+		BEGIN;
+		$script;
+		ROLLBACK;
+		@{[ $options{after} // '' ]}}, on_error_stop => 0, stdout => \$output, stderr => \$errors);
+	$errors = join "\n", grep { !/^(LOCATION|SCHEMA NAME):/ } map { s/^psql:<stdin>:\d+: //r } split /\n/, $errors;
+	return ($output, $errors);
+}
+
+# What clients' sessions have counted of lookups ahead of need: a column of
+# pg_stat_aio.
+sub lookups_ahead
+{
+	my ($node, $column) = @_;
+	return $node->safe_psql('postgres', qq{
+		SELECT coalesce(sum($column), 0) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'});
 }
 
 # Create and start a server, with the table and some rows.  'conf' adds to its

@@ -62,22 +62,8 @@ my ($first) = grep { !$methods{$_} } qw(io_uring libaio worker);
 foreach my $method (grep { !$methods{$_} } sort keys %methods)
 {
 	next if $method eq 'sync';
-	my $node = PostgreSQL::Test::Cluster->new("lookup_$method");
-	$node->init;
-	$node->append_conf('postgresql.conf', qq{
-		io_method = $method
-		debug_io_direct = '@{[ direct_io_works() ? 'data' : '' ]}'
-		shared_buffers = 2MB
-		max_connections = 10
-		io_max_concurrency = 64
-		autovacuum = off
-		bgwriter_lru_maxpages = 0
-		checkpoint_timeout = 1h
-	});
-	$node->start;
+	my $node = create_cold_node("lookup_$method", $method, conf => 'shared_buffers = 2MB');
 	$node->safe_psql('postgres', q{
-		CREATE EXTENSION aio;
-		CREATE EXTENSION pg_buffercache;
 		CREATE EXTENSION amcheck;
 		CREATE TABLE items (id int, a int, b int, h int, p point, q point, pad text);
 		INSERT INTO items SELECT i, n, n / 3, n, point(n, n), point(n, n), repeat('x', 60) || i

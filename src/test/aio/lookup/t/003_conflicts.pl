@@ -145,41 +145,26 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	# Output of a script.
 	my $run = sub {
 		my ($script, $settings) = @_;
-		my ($output, $errors);
-		$node->psql('postgres', qq{
-			CHECKPOINT;
-			SELECT FROM pg_buffercache_evict_all();
-			\\set VERBOSITY verbose
-			\\set ON_ERROR_ROLLBACK on
-			\\set SHOW_CONTEXT never
+		return join "\n", run_cold($node, $script, before => qq{
 			SELECT setval(oid::regclass, 1) FROM pg_class WHERE relkind = 'S';
 			SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off;
 			SET max_parallel_workers_per_gather = 0;
-			$settings
-			BEGIN;
-			$script;
-			ROLLBACK}, on_error_stop => 0, stdout => \$output, stderr => \$errors);
-		return $output . "\n" . join "\n", grep { !/^(LOCATION|SCHEMA NAME):/ } map { s/^psql:<stdin>:\d+: //r } split /\n/, $errors;
-	};
-	my $lookups = sub {
-		my ($count) = @_;
-		return $node->safe_psql('postgres', qq{
-			SELECT coalesce(sum($count), 0) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'});
+			$settings});
 	};
 
 	foreach my $case ($method eq $first ? @cold : @cold[0, 2, 3, 9])
 	{
 		my ($what, $script) = @$case;
 		my $wanted = $run->($script, $reference);
-		my $before = $lookups->('started');
-		my $late = $lookups->('waited');
+		my $before = lookups_ahead($node, 'started');
+		my $late = lookups_ahead($node, 'waited');
 		is($run->($script, $settings[0]), $wanted, "$method, $what: looked up ahead");
 		if ($method ne 'sync')
 		{
 			$node->poll_query_until('postgres', qq{
 				SELECT coalesce(sum(started), 0) >= $before + 80 FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'})
 			  or fail("$method, $what: something is looked up");
-			cmp_ok(2 * ($lookups->('waited') - $late), '<', $lookups->('started') - $before, "$method, $what: in most cases what will be needed");
+			cmp_ok(2 * (lookups_ahead($node, 'waited') - $late), '<', lookups_ahead($node, 'started') - $before, "$method, $what: in most cases what will be needed");
 		}
 		is($run->($script, $_), $wanted, "$method, $what: $_") foreach @settings[ 1 .. $#settings ];
 	}

@@ -91,27 +91,14 @@ my @others = (
 foreach my $method (grep { !$methods{$_} } sort keys %methods)
 {
 	next if $method eq 'sync';
-	my $node = PostgreSQL::Test::Cluster->new("toast_$method");
-	$node->init;
-	$node->append_conf('postgresql.conf', qq{
-		io_method = $method
-		debug_io_direct = '@{[ direct_io_works() ? 'data' : '' ]}'
-		shared_buffers = 4MB
-		max_connections = 10
-		io_max_concurrency = 64
-		autovacuum = off
-		bgwriter_lru_maxpages = 0
-		checkpoint_timeout = 1h
+	my $node = create_cold_node("toast_$method", $method, conf => q{
 		enable_hashjoin = off
 		enable_mergejoin = off
 		enable_bitmapscan = off
 		max_parallel_workers_per_gather = 0
 	});
-	$node->start;
 	my $lz4 = $node->safe_psql('postgres', "SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression'") eq 't' ? 'lz4' : 'pglz';
 	$node->safe_psql('postgres', qq{
-		CREATE EXTENSION aio;
-		CREATE EXTENSION pg_buffercache;
 		CREATE EXTENSION pg_surgery;
 		CREATE ROLE toast_user;
 		CREATE FUNCTION noise(i int, n int) RETURNS text LANGUAGE sql IMMUTABLE AS \$\$ SELECT string_agg(md5(i || ' ' || j), '') FROM generate_series(1, n) j \$\$;
@@ -157,28 +144,21 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	# many pages are read by somebody who waits.
 	my $run = sub {
 		my ($script, $settings) = @_;
-		my ($output, $errors);
 
 		unlink $file;
 		$script =~ s/FILE/$file/g;
-		$node->psql('postgres', qq{
-			CHECKPOINT;
-			SELECT FROM pg_buffercache_evict_all();
-			\\set VERBOSITY verbose
+		my ($output, $errors) = run_cold($node, $script,
+			before => qq{
 			\\set ON_ERROR_ROLLBACK off
-			\\set SHOW_CONTEXT never
 			$settings;
 			SELECT FROM pg_stat_force_next_flush();
-			SELECT FROM aio_stat_reset();
-			BEGIN;
-			$script;
-			ROLLBACK;
+			SELECT FROM aio_stat_reset()},
+			after => q{
 			SELECT FROM pg_stat_force_next_flush();
 			SELECT 'counts', sum(started) FILTER (WHERE kind = 'lookup'), sum(completed_inline) FILTER (WHERE kind = 'read')
-				FROM pg_stat_aio WHERE backend_type = 'client backend'}, on_error_stop => 0, stdout => \$output, stderr => \$errors);
+				FROM pg_stat_aio WHERE backend_type = 'client backend'});
 		$output =~ s/^counts\|(\d*)\|(\d*)\n?\z//m or die "no counts: $output $errors";
 		my ($lookups, $waits) = ($1 || 0, $2 || 0);
-		$errors = join "\n", grep { !/^(LOCATION|SCHEMA NAME):/ } map { s/^psql:<stdin>:\d+: //r } split /\n/, $errors;
 		return ($output . "\n" . $errors . "\n" . (-e $file ? slurp_file($file) : ''), $lookups, $waits);
 	};
 
