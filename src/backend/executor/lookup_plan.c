@@ -270,8 +270,11 @@ add_nested_loop(AioLookups *lookups, NestLoopState *node)
 {
 	AioLookupLoop *loop = AioNewLoop(&node->js.ps, outerPlanState(node),
 									 AIO_LOOKUP_OUTER);
-	InnerWalk	walk = {.loop = loop,.first_only = node->js.single_match};
+	InnerWalk	walk = {.loop = loop};
 
+	/* single_match is not set for anti joins, which stop at a match, too */
+	walk.first_only = node->js.single_match ||
+		node->js.jointype == JOIN_ANTI;
 	(void) find_targets(innerPlanState(node), &walk);
 	if (loop->targets == NIL)
 		return;

@@ -185,6 +185,22 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	is_deeply($clustered[1], $clustered[0], "$method: CLUSTER");
 	cmp_ok($lookups->()->{started} - $before->{started}, '>', 100, "$method: CLUSTER looks ahead");
 
+	# joins that stop at the first match do not read all ten rows of a key
+	$node->safe_psql('postgres', q{
+		CREATE TABLE many AS SELECT i % 2000 AS key, repeat('x', 1000) AS pad FROM generate_series(1::bigint, 20000) i ORDER BY hashint8(i);
+		CREATE INDEX ON many (key);
+		VACUUM (FREEZE, ANALYZE) many});
+	foreach my $exists ('EXISTS', 'NOT EXISTS')
+	{
+		my ($few, $ahead) = map {
+			$run->(qq{SELECT count(*) FROM keys k WHERE $exists (SELECT FROM many m WHERE m.key = k.n AND m.pad IS NOT NULL);
+				SELECT FROM pg_stat_force_next_flush();
+				SELECT sum(reads) FROM pg_stat_get_backend_io(pg_backend_pid()) WHERE object = 'relation'}, $_, '')->{rows} =~ s/.*\n//sr
+		} (0, 64);
+		cmp_ok($ahead, '<', 5 * $few, "$method: $exists does not read all rows");
+		cmp_ok($few, '>', 1000, "$method: $exists reads");
+	}
+
 	# statements that change what they read
 	foreach my $statement (
 		'UPDATE items i SET b = i.b + 1 FROM keys k WHERE i.a = k.a',
