@@ -197,7 +197,9 @@ def method_section(install, results):
         f"<li>{text(new.title)}, from {text(new.package if new.real else 'rows that the demo invented')}; "
         f"<code>shared_buffers = {new.shared_buffers}</code>; indexes: "
         + "; ".join(f"<code>{text(index.create_sql(new.name).partition(' USING ')[2].strip())}</code>"
-                    for index in new.indexes) + "</li>" for new in inputs.INPUTS)
+                    for index in new.indexes)
+        + "; after the loads: " + "; ".join(f"<code>{text(sql.strip())}</code>" for sql in new.constraints_sql())
+        + "</li>" for new in inputs.INPUTS)
     return (f"<h2>How it was measured</h2><ul>{inputs_told}</ul>"
             f"<p>Each side has its own copy of the database, equal to the byte at the beginning. Both load every slice "
             f"of new rows, in turns as to who is first, each after a checkpoint. The sides differ in "
