@@ -263,6 +263,8 @@ typedef struct AioLookups
 	List	   *subplans;		/* PlanStates that have been searched */
 	List	   *limits;			/* of LimitState */
 	List	   *marked;			/* PlanStates that a merge join has go back */
+	List	   *stopped;		/* scans of which a join, or EXISTS, takes the
+								 * first row that matches */
 } AioLookups;
 
 /* lookup_plan.c */

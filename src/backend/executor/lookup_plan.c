@@ -162,7 +162,9 @@ describe(PlanState *node, Relation bitmap_heap, AioLookupTarget *target)
 typedef struct InnerWalk
 {
 	AioLookupLoop *loop;
-	bool		first_only;
+	AioLookups *lookups;
+	bool		first_only;		/* one row may be enough */
+	bool		stops;			/* it is, of what this scan returns */
 	AppendState *append;
 	int			child;
 	MemoizeState *memoize;
@@ -213,12 +215,13 @@ find_targets(PlanState *node, void *context)
 		case T_MergeJoinState:
 		case T_UniqueState:
 			walk.first_only = true;
+			walk.stops = false;
 			return planstate_tree_walker(node, find_targets, &walk);
 
 		case T_SortState:
 		case T_AggState:
 		case T_HashState:
-			walk.first_only = false;
+			walk.first_only = walk.stops = false;
 			return planstate_tree_walker(node, find_targets, &walk);
 
 		case T_MemoizeState:
@@ -233,6 +236,8 @@ find_targets(PlanState *node, void *context)
 		case T_IndexScanState:
 		case T_IndexOnlyScanState:
 		case T_BitmapIndexScanState:
+			if (walk.stops)
+				walk.lookups->stopped = lappend(walk.lookups->stopped, node);
 			if (describe(node, walk.bitmap_heap, &target) &&
 				AioMayProbe(&target) && keys_can_be_had(&target))
 			{
@@ -270,10 +275,10 @@ add_nested_loop(AioLookups *lookups, NestLoopState *node)
 {
 	AioLookupLoop *loop = AioNewLoop(&node->js.ps, outerPlanState(node),
 									 AIO_LOOKUP_OUTER);
-	InnerWalk	walk = {.loop = loop};
+	InnerWalk	walk = {.loop = loop,.lookups = lookups};
 
 	/* single_match is not set for anti joins, which stop at a match, too */
-	walk.first_only = node->js.single_match ||
+	walk.first_only = walk.stops = node->js.single_match ||
 		node->js.jointype == JOIN_ANTI;
 	(void) find_targets(innerPlanState(node), &walk);
 	if (loop->targets == NIL)
@@ -350,10 +355,10 @@ add_projection(AioLookups *lookups, PlanState *node)
 	}
 	foreach_node(SubPlan, subplan, projection->subplans)
 	{
-		InnerWalk	walk = {.loop = loop};
+		InnerWalk	walk = {.loop = loop,.lookups = lookups};
 
-		walk.first_only = subplan->subLinkType == EXISTS_SUBLINK ||
-			subplan->subLinkType == EXPR_SUBLINK;
+		walk.stops = subplan->subLinkType == EXISTS_SUBLINK;
+		walk.first_only = walk.stops || subplan->subLinkType == EXPR_SUBLINK;
 		(void) find_targets(list_nth(node->state->es_subplanstates,
 									 subplan->plan_id - 1), &walk);
 	}
@@ -469,8 +474,10 @@ add_scan(AioLookups *lookups, PlanState *node, Relation bitmap_heap)
 	scan->search = PG_INT32_MIN;
 	scan->searches = searches(&scan->target);
 	scan->target.leaf_only = bitmap_heap != NULL;
+	scan->target.first_only = list_member_ptr(lookups->stopped, node);
 	if (scan->searches ||
-		(bitmap_heap == NULL && scan->target.ops->upcoming != NULL))
+		(bitmap_heap == NULL && !scan->target.first_only &&
+		 scan->target.ops->upcoming != NULL))
 		lookups->scans = lappend(lookups->scans, scan);
 }
 

@@ -13,6 +13,8 @@
  * Values that are stored out of line are read by such scans, too, but not by
  * those of a plan.
  *
+ * Nothing is read ahead of a scan that a join leaves at the first match.
+ *
  * What is read ahead is a forecast: the scan goes its own way, and filters,
  * visibility and entries that are killed do not concern us.
  *
@@ -183,7 +185,7 @@ look_up(AioLookupScan *lookup, IndexScanDesc scan, bool waits, bool in_hand)
 		lookup->window.needed++;
 		AioWindowAdjust(&lookup->window, true);
 	}
-	if (in_hand)
+	if (in_hand && !lookup->target.first_only)
 		looked = read_heap_pages(lookup, scan, direction, &has_read);
 	if (lookup->searches)
 		looked += AioProbeSearches(lookup, scan, direction, &has_read);
@@ -241,7 +243,7 @@ AioLookUpScan(AioLookupScan *lookup, Relation rel, BlockNumber block)
 
 	if (scan == NULL ||
 		!((rel == target->index && lookup->searches) ||
-		  (rel == target->heap && !target->leaf_only &&
+		  (rel == target->heap && !target->leaf_only && !target->first_only &&
 		   ItemPointerGetBlockNumberNoCheck(&scan->xs_heaptid) == block)))
 		return;
 	look_up(lookup, scan, true, rel == target->heap);

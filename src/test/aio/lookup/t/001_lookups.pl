@@ -197,7 +197,7 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 				SELECT FROM pg_stat_force_next_flush();
 				SELECT sum(reads) FROM pg_stat_get_backend_io(pg_backend_pid()) WHERE object = 'relation'}, $_, '')->{rows} =~ s/.*\n//sr
 		} (0, 64);
-		cmp_ok($ahead, '<', 5 * $few, "$method: $exists does not read all rows");
+		cmp_ok($ahead, '<', 2 * $few, "$method: $exists does not read all rows");
 		cmp_ok($few, '>', 1000, "$method: $exists reads");
 	}
 
