@@ -269,7 +269,8 @@ init_index(AioIndexBacklog *backlog, AioTableBacklog *table, int i)
 	batch->desc = entry_desc(backlog);
 	batch->unique = batch->index->rd_index->indisunique;
 	/* of others it does not matter in which order they come */
-	backlog->order_checked = backlog->ops == NULL || backlog->ops->in_order == NULL;
+	backlog->order_checked = !batch->unique || backlog->ops == NULL ||
+		backlog->ops->in_order == NULL;
 }
 
 /* Note what the state of its indexes comes to. */

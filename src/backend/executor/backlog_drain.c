@@ -172,18 +172,11 @@ keys_in_order(const AioTableBacklog *table)
 	return result;
 }
 
-/* From the next row on, insert entries of an index with their row. */
-static void
-stop_collecting(AioIndexBacklog *backlog)
-{
-	Assert(backlog->batch.nentries == 0);
-	backlog->collects = false;
-}
-
 /*
- * Keys that grow from row to row are cheapest to insert row by row.  Called by
- * the statement itself: if it fails here, nobody can catch that error on the
- * way.
+ * Keys that are enforced and grow from row to row need not wait: inserted row
+ * by row they are near each other as well, and nobody is kept from the table
+ * meanwhile.  Called by the statement itself: if it fails here, nobody can
+ * catch that error on the way.
  */
 static void
 check_order(AioTableBacklog *table, AioScope *scope)
@@ -197,12 +190,6 @@ check_order(AioTableBacklog *table, AioScope *scope)
 			continue;
 		backlog->order_checked = true;
 		backlog->in_order = backlog->ops->in_order(&backlog->batch);
-		if (backlog->in_order && !backlog->batch.unique)
-		{
-			join(scope);
-			AioDrainIndex(backlog);
-			stop_collecting(backlog);
-		}
 	}
 
 	if (keys_in_order(table))
@@ -212,7 +199,10 @@ check_order(AioTableBacklog *table, AioScope *scope)
 		for (int i = 0; i < table->nindexes; i++)
 		{
 			if (table->indexes[i].batch.unique)
-				stop_collecting(&table->indexes[i]);
+			{
+				Assert(table->indexes[i].batch.nentries == 0);
+				table->indexes[i].collects = false;
+			}
 		}
 	}
 	AioSumUpTable(table);

@@ -184,8 +184,8 @@ typedef struct AioIndexAmOps
 	bool		collects_input;
 
 	/*
-	 * Optional: do the entries come in an order in which inserting them at
-	 * once is as good?  Then no more of them are collected.
+	 * Optional: do keys that are enforced come in an order in which inserting
+	 * them at once is as good?  Then no more of them are collected.
 	 */
 	bool		(*in_order) (AioIndexBatch *batch);
 

@@ -150,8 +150,11 @@ collects('INSERT INTO k SELECT * FROM source', $node->safe_psql('postgres', 'SEL
 	'a partial index collects its entries');
 run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX ON k (id); CREATE INDEX ON k (a);});
+collects('INSERT INTO k SELECT * FROM source', 8000, 'entries that come in order are collected, too');
+run(q{
+	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE UNIQUE INDEX ON k (id); CREATE INDEX ON k (a);});
 my $ordered = batches('INSERT INTO k SELECT * FROM source');
-is($ordered->{entries}, 4000 + 512, 'keys that come in order stop waiting');
+is($ordered->{entries}, 4000 + 512, 'unique keys that come in order stop waiting');
 run(q{
 	DROP TABLE k; CREATE TABLE k (LIKE source); CREATE INDEX ON k USING gist (id); CREATE INDEX ON k USING brin (id);
 	CREATE INDEX ON k USING gist (int4range(id, id + 1)); CREATE INDEX ON k USING spgist (box(point(id, b), point(id, b)));
