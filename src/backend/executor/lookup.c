@@ -94,6 +94,11 @@ wait_begins(const QueryDesc *query, Relation rel, BlockNumber block)
 			open_scan(scan))
 			AioLookUpScan(scan, rel, block);
 	}
+	foreach_ptr(AioLookupTids, tids, lookups->tid_scans)
+	{
+		if (tids->node->ss.ss_currentRelation == rel)
+			AioLookUpTids(tids, block);
+	}
 	foreach_ptr(AioLookupLoop, loop, lookups->loops)
 	{
 		if (!loop->closed_for_good)
@@ -152,6 +157,8 @@ look_at_once(QueryDesc *query, ScanDirection direction, uint64 count)
 			if (open_scan(scan))
 				AioGoOnLookingUp(scan);
 		}
+		foreach_ptr(AioLookupTids, tids, lookups->tid_scans)
+			AioGoOnLookingUpTids(tids);
 		foreach_ptr(AioLookupLoop, loop, lookups->loops)
 		{
 			Relation	heap = AioLoopReads(loop, NULL);

@@ -48,7 +48,10 @@ extern void AioWindowLooked(AioLookupWindow *window, int nlookups,
  * ------------------------------------------------------------------------
  */
 
-/* An index that is looked up, perhaps once for each outer row of a loop. */
+/*
+ * An index that is looked up, perhaps once for each outer row of a loop; or a
+ * table that is looked up by TIDs, and no index.
+ */
 typedef struct AioLookupTarget
 {
 	PlanState  *node;
@@ -72,6 +75,10 @@ typedef struct AioLookupTarget
 	uint32		steps_in_vain;	/* second steps of probes, one after the
 								 * other, that have found nothing to read */
 
+	/* rows of the table are looked up by these TIDs */
+	List	   *tids;			/* of ExprState; NIL: there is an index */
+	BlockNumber nblocks;		/* the table is known to have so many */
+
 	/* partitions: it is this child of an Append that prunes at run time */
 	AppendState *append;
 	int			child;
@@ -88,6 +95,7 @@ extern Relation AioOpenIfFree(Oid relid);
 extern List *AioAddProbe(List *probes, AioLookupTarget *target, ScanKey keys,
 						 int ahead, bool *begun);
 extern bool AioRunProbes(List *probes);
+extern bool AioBeginRead(Relation rel, BlockNumber block);
 
 /* ------------------------------------------------------------------------
  * Loops and scans of a statement
@@ -219,6 +227,7 @@ typedef struct AioLookupLoop
 	ExprContext *econtext;
 	bool		watches_rescan;
 	bool		taking;			/* rows, at the moment */
+	bool		has_read;		/* pages of TIDs, when rows were taken last */
 	uint32		rows_without_values;	/* taken one after the other */
 	TupleDesc	desc;			/* of rows */
 	TupleTableSlot **slots;
@@ -251,6 +260,16 @@ typedef struct AioLookupScan
 	MemoryContext context;		/* keys */
 } AioLookupScan;
 
+/* A scan with an array of TIDs. */
+typedef struct AioLookupTids
+{
+	TidScanState *node;
+	AioLookupWindow window;
+	int			position;		/* when it was looked up last, */
+	int			looked;			/* as far as the TID before this one */
+	bool		goes_on;		/* looks further ahead as rows are returned */
+} AioLookupTids;
+
 /* What a statement looks up. */
 typedef struct AioLookups
 {
@@ -259,6 +278,7 @@ typedef struct AioLookups
 	MemoryContext context;
 	List	   *loops;			/* of AioLookupLoop */
 	List	   *scans;			/* of AioLookupScan */
+	List	   *tid_scans;		/* of AioLookupTids */
 	List	   *nodes;			/* of AioLookupNode */
 	List	   *subplans;		/* PlanStates that have been searched */
 	List	   *limits;			/* of LimitState */
@@ -318,6 +338,16 @@ extern void AioCloseToast(AioToast *toast);
 /* lookup_loop.c */
 extern Relation AioLoopReads(const AioLookupLoop *loop, Relation rel);
 extern void AioOpenLoop(AioLookupLoop *loop, int distance_max);
+
+/* lookup_tid.c */
+extern AioLookupTarget *AioFindTids(TidScanState *node);
+extern bool AioReadTids(AioLookupTarget *target, ExprContext *econtext,
+						int ahead);
+extern bool AioTidsMayBeRead(Relation heap);
+
+/* lookup_tid_scan.c */
+extern void AioGoOnLookingUpTids(AioLookupTids *lookup);
+extern void AioLookUpTids(AioLookupTids *lookup, BlockNumber block);
 
 /* lookup_search.c */
 extern int	AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,

@@ -36,6 +36,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "aio/block.h"
 #include "aio/executor_run.h"
 #include "aio/task_port.h"
 #include "aio/usage.h"
@@ -578,6 +579,11 @@ add_new_row(List *probes, AioLookupLoop *loop, uint32 row, bool near)
 
 		if (!is_scanned(target, &pruned, &left) || is_memoized(loop, target))
 			continue;
+		if (target->tids != NIL)
+		{
+			loop->has_read |= AioReadTids(target, loop->econtext, row - loop->ntaken);
+			continue;
+		}
 		keys = get_keys(loop, target);
 		if (keys != NULL)
 			probes = AioAddProbe(probes, target, keys, row - loop->ntaken, begun);
@@ -682,6 +688,7 @@ probe(AioLookupLoop *loop, uint32 first)
 	saved = palloc_array(ParamExecData, list_length(loop->params));
 	foreach_ptr(AioLoopParam, param, loop->params)
 		saved[i++] = values[param->paramno];
+	loop->has_read = false;
 	probes = add_rows(loop, first, near);
 	i = 0;
 	foreach_ptr(AioLoopParam, param, loop->params)
@@ -691,6 +698,11 @@ probe(AioLookupLoop *loop, uint32 first)
 	/* one lookup that is due at once has nothing to be made beside */
 	alone = rows_ahead(loop) == 1 && nprobes <= 1;
 	has_read = !alone && AioRunProbes(probes);
+	if (loop->has_read)
+	{
+		AioSubmitBatch();
+		has_read = true;
+	}
 	if (loop->toast != NULL)
 		AioCloseToast(loop->toast);
 	MemoryContextSwitchTo(old);

@@ -3,11 +3,11 @@
  * lookup_plan.c
  *	  Find what a running statement looks up in indexes.
  *
- * These are nested loops whose inner side looks up an index for each outer
- * row, nodes whose target list or conditions have subqueries that do, inserts
- * of rows that may conflict with others, scans in the order of an index, and
- * scans with array keys; and rows whose values may have to be fetched from a
- * TOAST table.
+ * These are nested loops whose inner side looks up an index, or a TID, for each
+ * outer row, nodes whose target list or conditions have subqueries that do,
+ * inserts of rows that may conflict with others, scans in the order of an
+ * index, and scans with array keys or arrays of TIDs; and rows whose values may
+ * have to be fetched from a TOAST table.
  *
  * Nothing is opened, locked or looked up in catalogs here, except for the
  * properties of functions and types.
@@ -252,6 +252,19 @@ find_targets(PlanState *node, void *context)
 			}
 			return false;
 
+		case T_TidScanState:
+			{
+				AioLookupTarget *tids = AioFindTids(castNode(TidScanState, node));
+
+				if (tids == NULL)
+					return false;
+				tids->append = walk.append;
+				tids->child = walk.child;
+				tids->memoize = walk.memoize;
+				walk.loop->targets = lappend(walk.loop->targets, tids);
+				return false;
+			}
+
 		default:
 			return planstate_tree_walker(node, find_targets, &walk);
 	}
@@ -481,6 +494,25 @@ add_scan(AioLookups *lookups, PlanState *node, Relation bitmap_heap)
 		lookups->scans = lappend(lookups->scans, scan);
 }
 
+/* A scan that may have many TIDs. */
+static void
+add_tid_scan(AioLookups *lookups, TidScanState *node)
+{
+	AioLookupTids *tids;
+
+	if (!AioTidsMayBeRead(node->ss.ss_currentRelation))
+		return;
+	foreach_ptr(Expr, qual, castNode(TidScan, node->ss.ps.plan)->tidquals)
+	{
+		if (!IsA(qual, ScalarArrayOpExpr))
+			continue;
+		tids = palloc0(sizeof(AioLookupTids));
+		tids->node = node;
+		lookups->tid_scans = lappend(lookups->tid_scans, tids);
+		return;
+	}
+}
+
 /* Those below a bitmap heap scan. */
 static void
 add_bitmap_scans(AioLookups *lookups, PlanState *node, Relation heap)
@@ -533,6 +565,9 @@ find_lookups(PlanState *node, void *context)
 		case T_BitmapHeapScanState:
 			add_bitmap_scans(lookups, outerPlanState(node),
 							 castNode(BitmapHeapScanState, node)->ss.ss_currentRelation);
+			break;
+		case T_TidScanState:
+			add_tid_scan(lookups, castNode(TidScanState, node));
 			break;
 		case T_ModifyTableState:
 			add_insert(lookups, castNode(ModifyTableState, node));

@@ -193,9 +193,12 @@ wants_second_step(AioLookupTarget *target)
 		target->steps_in_vain % STEPS_IN_VAIN_MAX == 0;
 }
 
-/* Begin to read a page, if it is not in memory; returns whether it was not. */
-static bool
-begin_read(Relation rel, BlockNumber block)
+/*
+ * Begin to read a page, if it is not in memory; returns whether it was not.  As
+ * AioReadAhead(), but waits if too many reads are in flight.
+ */
+bool
+AioBeginRead(Relation rel, BlockNumber block)
 {
 	AioReadAheadResult result;
 
@@ -232,7 +235,7 @@ run_probe(void *arg)
 		last = block;
 		if (target->index_only && VM_ALL_VISIBLE(target->heap, block, &vmbuffer))
 			continue;
-		has_read |= begin_read(target->heap, block);
+		has_read |= AioBeginRead(target->heap, block);
 		target->steps_in_vain = 0;
 	}
 	if (BufferIsValid(vmbuffer))
@@ -246,7 +249,7 @@ run_probe(void *arg)
 	}
 	if (BlockNumberIsValid(probe->leaf))
 	{
-		has_read |= begin_read(target->index, probe->leaf);
+		has_read |= AioBeginRead(target->index, probe->leaf);
 		*probe->begun = wants_second_step(target);
 	}
 
