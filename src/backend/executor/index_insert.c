@@ -11,11 +11,13 @@
  * scope of the batch, or at once.
  *
  * What is as in upstream:
- * - Immediately enforced unique keys are inserted in row order, and within a
- *   row in index order: the transactions that they wait for, the deadlocks
- *   that they meet and the duplicates that they report are upstream's.  Only
+ * - Unique keys are inserted in row order, and within a row in index order:
+ *   the transactions that they wait for, the deadlocks that they meet and the
+ *   duplicates that they report, or have checked later, are upstream's.  Only
  *   their reads run ahead.
- * - An insert whose result matters at once is awaited at once.
+ * - An insert whose result matters at once is awaited at once.  Whether a key
+ *   that is checked later may be a duplicate does not matter before all
+ *   entries of the batch are inserted.
  * - An exclusion constraint is checked when everything before it is done.
  * - The error raised is that of the first row that fails (scope.c).
  *
@@ -48,6 +50,15 @@
 /* aio.await_index_inserts */
 bool		aio_await_index_inserts = true;
 
+/* What the insert of a key that is checked later has found out. */
+typedef struct LaterCheck
+{
+	struct LaterCheck *next;
+	Oid			index;
+	int			row;
+	bool		is_unique;
+} LaterCheck;
+
 /*
  * Rows whose index entries are inserted together, and what upstream's loop over
  * the indexes of a row hands on to us with each entry.  Lives on the stack.
@@ -75,6 +86,7 @@ struct AioInsertBatch
 	const uint64 *linenos;		/* by row */
 	int			row;			/* whose entries are being inserted */
 	bool		result;			/* of the insert that is being awaited */
+	LaterCheck *later;			/* of inserts that are not awaited */
 	uint64		serial_task;	/* last one of AIO_INDEX_SERIAL */
 };
 
@@ -131,6 +143,19 @@ insert_rows(AioScope *scope, void *arg)
 	}
 }
 
+/* All entries are inserted: which keys have to be checked later? */
+static void
+add_rechecks(AioInsertBatch *batch)
+{
+	for (LaterCheck *later = batch->later; later != NULL; later = later->next)
+	{
+		List	  **rechecks = &batch->rechecks[later->row];
+
+		if (!later->is_unique)
+			*rechecks = lappend_oid(*rechecks, later->index);
+	}
+}
+
 /*
  * Insert the entries of a batch, as tasks if they could help, and note whether
  * there was anything to read.  A batch that only collects reads nothing, and
@@ -144,10 +169,12 @@ insert_batch(AioInsertBatch *batch, bool tasks)
 
 	Assert(batch->nslots > 0 && batch->policy != NULL);
 	batch->policy_generation = generation;
+	batch->later = NULL;
 	if (tasks && !(batch->backlog != NULL && batch->backlog->only_collects))
 		AioScopeRun(insert_rows, batch, AioIsDataError);
 	else
 		insert_rows(NULL, batch);
+	add_rechecks(batch);
 	if (batch->backlog == NULL)
 		AioNoteReads(batch->policy, generation, batch->nslots, reads_before);
 }
@@ -365,6 +392,21 @@ current_ops(AioInsertBatch *batch, int position)
 	return batch->policy->indexes[position].ops;
 }
 
+/* Where the insert of a key that is checked later tells what it finds out. */
+static bool *
+note_later_check(AioInsertBatch *batch, Relation index)
+{
+	LaterCheck *later = MemoryContextAlloc(GetPerTupleMemoryContext(batch->estate),
+										   sizeof(LaterCheck));
+
+	later->index = RelationGetRelid(index);
+	later->row = batch->row;
+	later->is_unique = true;
+	later->next = batch->later;
+	batch->later = later;
+	return &later->is_unique;
+}
+
 /*
  * Insert an entry as a task.  Returns what index_insert() returns if the caller
  * needs it, and otherwise true, while the insert may be suspended.
@@ -376,7 +418,11 @@ insert_as_task(AioInsertBatch *batch, const AioIndexAmOps *ops,
 			   IndexInfo *info)
 {
 	bool		exclusion = info->ii_ExclusionOps != NULL;
-	bool		result_wanted = exclusion || check_unique == UNIQUE_CHECK_PARTIAL;
+	bool		later = check_unique == UNIQUE_CHECK_PARTIAL && !exclusion &&
+		!batch->noDupErr;
+	bool		result_wanted = exclusion ||
+		(check_unique == UNIQUE_CHECK_PARTIAL && !later);
+	bool	   *result = later ? note_later_check(batch, index) : NULL;
 	AioIndexTask *task;
 	uint64		task_id;
 
@@ -387,9 +433,9 @@ insert_as_task(AioInsertBatch *batch, const AioIndexAmOps *ops,
 							   values, isnull, tid);
 	task->check_unique = check_unique;
 	task->unchanged = unchanged;
-	task->ordered = check_unique == UNIQUE_CHECK_YES;
+	task->ordered = check_unique == UNIQUE_CHECK_YES || later;
 	/* not in this frame, which an error of a sibling may leave */
-	task->result = result_wanted ? &batch->result : NULL;
+	task->result = result_wanted ? &batch->result : result;
 	task->cur_lineno = batch->cur_lineno;
 	task->lineno = batch->cur_lineno ? batch->linenos[batch->row] : 0;
 	task_id = AioStartIndexTask(batch->scope, task);
