@@ -1,13 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * lookup_insert.c
- *	  INSERT ... ON CONFLICT: what is looked for with a row that will be
- *	  inserted.
+ *	  INSERT: what is looked for with a row that will be inserted.
  *
- * Before such a row is inserted, its keys are searched in the indexes that
- * arbitrate, and the row is read with which it conflicts; afterwards, they are
- * put into all unique indexes.  The rows that the statement's plan gives are
- * taken ahead, as those of a loop (lookup_loop.c), and their keys are probed.
+ * With ON CONFLICT, before a row is inserted, its keys are searched in the
+ * indexes that arbitrate, and the row is read with which it conflicts;
+ * afterwards, they are put into all unique indexes.  Without it, a row is
+ * inserted first; but then an exclusion constraint is checked before the next
+ * row comes, and so is whether a unique key that is enforced later may be a
+ * duplicate.  The rows that the statement's plan gives are taken ahead, as
+ * those of a loop (lookup_loop.c), and their keys are probed.
  *
  * Of a row that is ahead, the columns of the table are needed.  If producing
  * some of them has side effects, such as that a sequence is advanced, the
@@ -30,6 +32,7 @@
 #include "access/sysattr.h"
 #include "aio/executor_partition.h"
 #include "aio/index_policy.h"
+#include "catalog/index.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "lookup.h"
@@ -37,6 +40,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "rewrite/rewriteManip.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
@@ -142,6 +146,27 @@ set_key(const AioLookupInsert *insert, ResultRelInfo *rri,
 	return true;
 }
 
+/* Does the statement say what to do about conflicts? */
+static bool
+on_conflict(const AioLookupInsert *insert)
+{
+	return castNode(ModifyTable, insert->mtstate->ps.plan)->onConflictAction !=
+		ONCONFLICT_NONE;
+}
+
+/* Is this index looked at whenever a row is inserted? */
+static bool
+is_looked_at(const AioLookupInsert *insert, const ResultRelInfo *rri, int position)
+{
+	const IndexInfo *info = rri->ri_IndexRelationInfo[position];
+
+	if (info->ii_ExclusionOps != NULL)
+		return true;
+	return info->ii_Unique &&
+		(on_conflict(insert) ||
+		 !rri->ri_IndexRelationDescs[position]->rd_index->indimmediate);
+}
+
 /*
  * What is looked for in one of the table's indexes; NULL if nothing is, or if
  * it cannot be looked up.
@@ -150,14 +175,22 @@ static AioLookupTarget *
 make_target(const AioLookupInsert *insert, ResultRelInfo *rri, int position)
 {
 	Relation	index = rri->ri_IndexRelationDescs[position];
-	const IndexInfo *info = rri->ri_IndexRelationInfo[position];
+	IndexInfo  *info = rri->ri_IndexRelationInfo[position];
 	List	   *arbiters = rri->ri_onConflictArbiterIndexes;
 	AioLookupTarget *target;
 	Expr	   *predicate;
 
 	if (index == NULL || !info->ii_ReadyForInserts ||
-		(info->ii_ExclusionOps == NULL && info->ii_UniqueProcs == NULL))
+		!is_looked_at(insert, rri, position))
 		return NULL;
+	if (info->ii_ExclusionOps == NULL && info->ii_UniqueProcs == NULL)
+	{
+		IndexInfo  *copy = palloc_object(IndexInfo);
+
+		*copy = *info;
+		BuildSpeculativeIndexInfo(index, copy);
+		info = copy;
+	}
 	target = palloc0(sizeof(AioLookupTarget));
 	target->index = index;
 	target->heap = rri->ri_RelationDesc;
@@ -264,17 +297,49 @@ AioCompileInsert(AioLookupInsert *insert, PlanState *node,
 	insert->columns = AioProjectAhead(projection, targetlist);
 }
 
-/* Does this index belong to those that are looked up? */
+/* Does this index belong to those that are looked up?  NULL: does any? */
 static bool
-is_searched(const ResultRelInfo *rri, const RelationData *rel)
+is_searched(const AioLookupInsert *insert, const ResultRelInfo *rri,
+			const RelationData *rel)
 {
 	for (int i = 0; rri->ri_IndexRelationDescs != NULL && i < rri->ri_NumIndices; i++)
 	{
-		if (rri->ri_IndexRelationDescs[i] == rel)
-			return rri->ri_IndexRelationInfo[i]->ii_ExclusionOps != NULL ||
-				rri->ri_IndexRelationInfo[i]->ii_Unique;
+		const RelationData *index = rri->ri_IndexRelationDescs[i];
+
+		if (index != NULL && (rel == NULL || index == rel) &&
+			is_looked_at(insert, rri, i))
+			return true;
 	}
 	return false;
+}
+
+/* Does a table have keys that are checked later? */
+static bool
+checks_later(Relation rel)
+{
+	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+	{
+		if (rel->trigdesc->triggers[i].tgfoid == F_UNIQUE_KEY_RECHECK)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is this a table that rows go to, or an index in which their keys are
+ * searched?  NULL stands for any of them: indexes may not be open yet.
+ */
+static bool
+is_read(const AioLookupInsert *insert, const ResultRelInfo *rri,
+		const RelationData *rel)
+{
+	Relation	table = rri->ri_RelationDesc;
+
+	if (on_conflict(insert) && (rel == NULL || rel == table))
+		return true;
+	if (rel == NULL && checks_later(table))
+		return true;
+	return is_searched(insert, rri, rel == table ? NULL : rel);
 }
 
 /*
@@ -292,8 +357,7 @@ AioInsertReads(const AioLookupInsert *insert, Relation rel)
 		partitions = AioOpenPartitions(routing, &n);
 	for (int i = 0; i < n; i++)
 	{
-		if (rel == NULL || partitions[i]->ri_RelationDesc == rel ||
-			is_searched(partitions[i], rel))
+		if (is_read(insert, partitions[i], rel))
 			return partitions[i]->ri_RelationDesc;
 	}
 	return NULL;
@@ -326,13 +390,16 @@ AioFindInsertLookups(ModifyTableState *mtstate, bool *later)
 	AioLookupInsert *insert;
 
 	if (mtstate->operation != CMD_INSERT ||
-		node->onConflictAction == ONCONFLICT_NONE ||
 		mtstate->resultRelInfo->ri_FdwRoutine != NULL ||
 		!(mtstate->resultRelInfo->ri_RelationDesc->rd_rel->relhasindex))
 		return NULL;
 	insert = palloc0(sizeof(AioLookupInsert));
 	insert->mtstate = mtstate;
 	*later = AioExpressionHasSideEffects((Node *) plan->targetlist, false);
+
+	/* a target list can be evaluated later for one purpose only */
+	if (*later && !is_read(insert, mtstate->resultRelInfo, NULL))
+		return NULL;
 	if (*later)
 		insert->missing = find_missing(plan);
 	return insert;

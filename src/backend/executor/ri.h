@@ -83,6 +83,9 @@ typedef struct AioRiProbes
 
 typedef struct AioRiAhead AioRiAhead;
 
+/* Checks of a unique key, or an exclusion constraint, that come later. */
+typedef struct AioRecheck AioRecheck;
+
 /* What is kept for a queue of triggers. */
 typedef struct AioTriggerQueue
 {
@@ -118,7 +121,15 @@ extern void AioRiCloseTarget(AioRiTarget *target);
 extern bool AioRiAddProbes(AioRiProbes *probes, AioRiSearch *search,
 						   TupleTableSlot *row, int ahead, AioRiSteps *steps,
 						   bool again, bool near);
+extern bool AioRiOpenForProbes(AioRiProbes *probes, AioRiTarget *target);
 extern void AioRiEndProbes(AioRiProbes *probes);
+
+/* unique_recheck.c */
+extern AioRecheck *AioMakeRecheck(Relation rel, Oid indexid);
+extern bool AioRecheckReads(const AioRecheck *recheck, Oid relid);
+extern bool AioAddRecheckProbe(AioRiProbes *probes, AioRecheck *recheck,
+							   TupleTableSlot *row, int ahead,
+							   AioRiSteps *steps, bool again, bool near);
 
 /* ri_direct.c */
 extern uint64 aio_ri_generation;

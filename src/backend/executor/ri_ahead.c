@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * ri_ahead.c
- *	  The triggers of foreign keys: look up ahead what they will search for.
+ *	  The triggers of foreign keys, and of unique keys and exclusion constraints
+ *	  that are checked later: look up ahead what they will search for.
  *
  * The queue of a statement's triggers tells which rows will be checked next.
- * When those of foreign keys have had to wait for pages, the keys of rows
- * farther down the queue are probed (lookup_probe.c), as many as the window
- * allows: first steps for all, second steps for those in its nearer half.  A
- * key that has been probed already is passed over, so that rows with equal keys
- * do not fill the window.  A row whose own page is not in memory is read first,
- * and probed when it has come near.  The triggers do not know of all this.
+ * When such triggers have had to wait for pages, the keys of rows farther down
+ * the queue are probed (lookup_probe.c), as many as the window allows: first
+ * steps for all, second steps for those in its nearer half.  A key that has
+ * been probed already is passed over, so that rows with equal keys do not fill
+ * the window.  A row whose own page is not in memory is read first, and probed
+ * when it has come near.  The triggers do not know of all this.
  *
  * Tests: src/test/aio/ri.
  *
@@ -34,6 +35,7 @@
 #include "port/pg_bitutils.h"
 #include "ri.h"
 #include "storage/aio.h"
+#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -56,7 +58,8 @@ typedef struct RiSource
 	Oid			trigger;		/* hash key */
 	Oid			relid;			/* its table */
 	bool		by_old_rows;	/* keys are those of rows that are gone */
-	AioRiSearch *search;		/* NULL: they do not */
+	AioRiSearch *search;		/* of a foreign key, or NULL */
+	AioRecheck *recheck;		/* of a key that is checked later, or NULL */
 	TupleTableSlot *slot;		/* for rows of the table */
 } RiSource;
 
@@ -161,6 +164,13 @@ get_ahead(AioTriggerQueue *queue)
 	return ahead;
 }
 
+/* Do events of this trigger search for anything? */
+static inline bool
+searches(const RiSource *source)
+{
+	return source->search != NULL || source->recheck != NULL;
+}
+
 static const Trigger *
 find_trigger(Relation rel, Oid trigger)
 {
@@ -175,13 +185,20 @@ find_trigger(Relation rel, Oid trigger)
 static void
 fill_source(RiSource *source, Relation rel, const Trigger *trigger)
 {
+	int			type = RI_FKey_trigger_type(trigger->tgfoid);
 	AioRiConstraint constraint;
 
-	AioRiGetConstraint(trigger->tgconstraint, &constraint);
-	if (constraint.has_period)
+	if (trigger->tgfoid == F_UNIQUE_KEY_RECHECK)
+		source->recheck = AioMakeRecheck(rel, trigger->tgconstrindid);
+	else if (type != RI_TRIGGER_NONE)
+	{
+		AioRiGetConstraint(trigger->tgconstraint, &constraint);
+		source->by_old_rows = type == RI_TRIGGER_PK;
+		if (!constraint.has_period)
+			source->search = AioRiMakeSearch(&constraint, !source->by_old_rows, rel);
+	}
+	if (source->search == NULL && source->recheck == NULL)
 		return;
-	source->by_old_rows = RI_FKey_trigger_type(trigger->tgfoid) == RI_TRIGGER_PK;
-	source->search = AioRiMakeSearch(&constraint, !source->by_old_rows, rel);
 
 	/* a copy is not counted by a resource owner */
 	source->slot =
@@ -207,8 +224,7 @@ get_source(AioRiAhead *ahead, Oid trigger, Oid relid)
 	rel = table_open(relid, NoLock);
 	found = find_trigger(rel, trigger);
 	if (found != NULL && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-		!RelationUsesLocalBuffers(rel) &&
-		RI_FKey_trigger_type(found->tgfoid) != RI_TRIGGER_NONE)
+		!RelationUsesLocalBuffers(rel))
 		fill_source(&fresh, rel, found);
 	table_close(rel, NoLock);
 	MemoryContextSwitchTo(old);
@@ -217,18 +233,36 @@ get_source(AioRiAhead *ahead, Oid trigger, Oid relid)
 	return source;
 }
 
-/* The row with which an event's keys are found; NULL if it has to be read. */
+/* Is the page of a row in memory, or on its way from now on? */
+static bool
+is_here(Relation rel, const ItemPointerData *tid, bool *has_read)
+{
+	BlockNumber block;
+
+	if (!ItemPointerIsValid(tid))
+		return true;
+	block = ItemPointerGetBlockNumber(tid);
+	if (AioPageIsHere(rel, block))
+		return true;
+	*has_read |= AioReadAhead(rel, block) == AIO_READ_AHEAD_BEGUN;
+	return false;
+}
+
+/*
+ * The row with which an event's keys are found; NULL if it has to be read.  The
+ * trigger is given both versions of a row that has been updated.
+ */
 static TupleTableSlot *
 get_row(RiSource *source, const AioTriggerEvent *event, bool *has_read)
 {
 	ItemPointerData tid = source->by_old_rows ? event->old_tid : event->new_tid;
 	Relation	rel = table_open(source->relid, NoLock);
-	BlockNumber block = ItemPointerGetBlockNumber(&tid);
+	bool		old_is_here = is_here(rel, &event->old_tid, has_read);
+	bool		new_is_here = is_here(rel, &event->new_tid, has_read);
 	TupleTableSlot *row = NULL;
 
-	if (!AioPageIsHere(rel, block))
-		*has_read |= AioReadAhead(rel, block) == AIO_READ_AHEAD_BEGUN;
-	else if (table_tuple_fetch_row_version(rel, &tid, SnapshotAny, source->slot))
+	if (old_is_here && new_is_here &&
+		table_tuple_fetch_row_version(rel, &tid, SnapshotAny, source->slot))
 		row = source->slot;
 	table_close(rel, NoLock);
 	return row;
@@ -239,9 +273,13 @@ static bool
 add_keys(AioRiAhead *ahead, RiSource *source, TupleTableSlot *row, RiEvent *event,
 		 bool again, bool near)
 {
-	return AioRiAddProbes(&ahead->probes, source->search, row,
-						  (int) (event->number - ahead->due), &event->steps,
-						  again, near);
+	int			distance = (int) (event->number - ahead->due);
+
+	if (source->recheck != NULL)
+		return AioAddRecheckProbe(&ahead->probes, source->recheck, row,
+								  distance, &event->steps, again, near);
+	return AioRiAddProbes(&ahead->probes, source->search, row, distance,
+						  &event->steps, again, near);
 }
 
 /* An event that is new.  Is there anything to look up for it? */
@@ -257,7 +295,7 @@ add_event(AioRiAhead *ahead, RiEvent *event, bool near, bool *has_read)
 	if (!queued.in_table)
 		return false;
 	source = get_source(ahead, queued.trigger, queued.relid);
-	if (source->search == NULL)
+	if (!searches(source))
 		return false;
 	row = get_row(source, &queued, has_read);
 	event->row_wanted = row == NULL;
@@ -408,7 +446,11 @@ searches_in(const RiSource *source, Oid relid)
 {
 	const AioRiSearch *search = source->search;
 
-	if (relid == source->relid || relid == search->table ||
+	if (relid == source->relid)
+		return true;
+	if (source->recheck != NULL)
+		return AioRecheckReads(source->recheck, relid);
+	if (relid == search->table ||
 		search->partitioned || search->targets == NIL)
 		return true;
 	foreach_ptr(AioRiTarget, target, search->targets)
@@ -429,7 +471,7 @@ count_wait(AioRiAhead *ahead)
 
 	AioGetTriggerEvent(&aio_trigger_due.cursor, &event);
 	source = get_source(ahead, event.trigger, event.relid);
-	if (source->search == NULL ||
+	if (!searches(source) ||
 		(!AIO_LOOKUPS_FORCED && !searches_in(source, aio_rel_missed)))
 		return;
 	if (ahead->open)

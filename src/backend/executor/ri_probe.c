@@ -19,8 +19,12 @@
 
 #include "ri.h"
 
-static bool
-open_target(AioRiProbes *probes, AioRiTarget *target)
+/*
+ * Have the relations of a target open until AioRiEndProbes().  Returns false if
+ * somebody is in the way, or nothing of them may be read ahead.
+ */
+bool
+AioRiOpenForProbes(AioRiProbes *probes, AioRiTarget *target)
 {
 	if (list_member_ptr(probes->opened, target))
 		return true;
@@ -59,7 +63,7 @@ AioRiAddProbes(AioRiProbes *probes, AioRiSearch *search, TupleTableSlot *row,
 			continue;
 		keys = palloc_array(ScanKeyData, target->lookup.nkeys);
 		if (AioRiSetKeys(search, target, row, true, keys) &&
-			open_target(probes, target))
+			AioRiOpenForProbes(probes, target))
 			probes->probes = AioAddProbe(probes->probes, &target->lookup, keys,
 										 ahead, near && !again ? NULL : begun);
 	}
