@@ -1,7 +1,8 @@
 """keys: statements that look up a key for each row that they write, both servers in turn.
 
-Cold, nothing of what they need is in memory: a table of 3M rows with a random uuid as its primary key, and another one
-with an indexed foreign key to it.  In memory, a million rows refer to a table of as many, by one integer or by two.
+Cold, nothing of what they need is in memory: a table of 3M rows with a random uuid as its primary key, another one
+with an indexed foreign key to it, one with a unique key that is deferrable, and a materialized view of half as many rows.
+In memory, a million rows refer to a table of as many, by one integer or by two.
 """
 
 import functools
@@ -29,6 +30,23 @@ COLD = {
                        "SELECT count(*), count(DISTINCT parent) FROM loaded", 5),
     "delete parents": (20_000, "TRUNCATE loaded", "DELETE FROM parent p USING keys k WHERE p.id = k.key",
                        "SELECT count(*) FROM parent p JOIN keys k ON p.id = k.key", 3.5),
+    "deferrable key": (20_000, "TRUNCATE loaded; DROP TABLE IF EXISTS numbers; CREATE TABLE numbers AS SELECT n, gen_random_uuid() AS number FROM keys",
+                       "INSERT INTO numbered SELECT * FROM numbers",
+                       "SELECT count(*), count(DISTINCT number) FROM numbered", 3.5),
+    "deferred checks": (20_000, "TRUNCATE loaded", "SET CONSTRAINTS ALL IMMEDIATE",
+                        "SELECT count(*), count(DISTINCT number) FROM numbered", 3.5),
+    "refresh": (20_000, "TRUNCATE loaded; UPDATE base b SET code = md5(code::text)::uuid FROM keys k WHERE b.id = k.key",
+                "REFRESH MATERIALIZED VIEW CONCURRENTLY listed", "SELECT count(*) FROM listed l JOIN base b USING (id, code)", 1),
+    "refresh, few changes": (1_000, "TRUNCATE loaded; UPDATE base b SET code = md5(code::text)::uuid FROM keys k WHERE b.id = k.key",
+                             "REFRESH MATERIALIZED VIEW CONCURRENTLY listed",
+                             "SELECT count(*) FROM listed l JOIN base b USING (id, code)", 1),
+}
+
+# what has been done in the transaction of the statement
+BEGUN = {
+    "deferred checks": "BEGIN; UPDATE numbered x SET number = y.number FROM (SELECT n, number, lead(n, 1, first) OVER (ORDER BY h) AS of "
+                       "FROM (SELECT n, number, hashint4(n) AS h, first_value(n) OVER (ORDER BY hashint4(n)) AS first FROM numbered "
+                       "WHERE n % 150 = 7 AND n > 20000) z ORDER BY h DESC) y WHERE x.n = y.of",
 }
 
 # what: (table, file's query, goal)
@@ -68,14 +86,19 @@ def run(bench):
 
 def on_disk(bench, rows):
     return tables.made_by(
-        bench, f"keys-{rows}",
+        bench, f"keys-{rows}-deferrable",
         "BEGIN; CREATE TABLE parent (id uuid, v int); "
         f"INSERT INTO parent SELECT gen_random_uuid(), i FROM generate_series(1, {rows}) i; "
         "CREATE TABLE child (n int, parent uuid, filler uuid); "
         "INSERT INTO child SELECT v, id, gen_random_uuid() FROM parent WHERE v % 2 = 0 ORDER BY id; COMMIT",
         "ALTER TABLE parent ADD PRIMARY KEY (id); CREATE INDEX ON child (parent); "
         "ALTER TABLE child ADD FOREIGN KEY (parent) REFERENCES parent; "
-        "CREATE TABLE loaded (n bigint, parent uuid REFERENCES parent); VACUUM (FREEZE, ANALYZE)")
+        "CREATE TABLE loaded (n bigint, parent uuid REFERENCES parent); "
+        "CREATE TABLE numbered (n int, number uuid); INSERT INTO numbered SELECT v, gen_random_uuid() FROM parent; "
+        "ALTER TABLE numbered ADD UNIQUE (number) DEFERRABLE INITIALLY DEFERRED; CREATE INDEX ON numbered (n); "
+        "CREATE TABLE base AS SELECT id, gen_random_uuid() AS code, repeat('x', 100) AS pad FROM parent WHERE v % 2 = 1; "
+        "ALTER TABLE base ADD PRIMARY KEY (id); CREATE MATERIALIZED VIEW listed AS TABLE base; "
+        "CREATE UNIQUE INDEX ON listed (id); CREATE INDEX ON listed (code); VACUUM (FREEZE, ANALYZE)")
 
 
 def in_memory(bench):
@@ -99,13 +122,19 @@ def one_cold(bench, cluster, disk, side, case, seed):
     session.query(before.replace("FILE", pglib.quote(path)))
     cold.evict(cluster, disk, "child")
     session = cluster.session()
-    session.query(LOOK_UP)
+    if "refresh" not in case:
+        session.query(LOOK_UP)
     task_stats = side == "ours" and has_task_stats(session)
     # The catalogs, the roots of the indexes and the plans of the triggers are not what is measured.
     session.query("SELECT FROM parent WHERE id = '00000000-0000-0000-0000-000000000000'; "
                   "SELECT FROM child WHERE parent = '00000000-0000-0000-0000-000000000000'; "
                   "BEGIN; INSERT INTO loaded SELECT 0, id FROM parent LIMIT 10; ROLLBACK")
+    if case in BEGUN:
+        session.query(BEGUN[case])
+        cold.evict(cluster, disk, "child")
     result = bench.timed(session, statement.replace("FILE", pglib.quote(path)), task_stats)
+    if case in BEGUN:
+        session.query("COMMIT")
     result["result"] = session.query(check)
     path.unlink(missing_ok=True)
     return result
