@@ -100,11 +100,10 @@ sub start
 # A session that has closed the gate of t, and is held up there.
 sub held_up
 {
-	my ($statement) = @_;
-	my $session;
+	my ($statement, $session) = @_;
 
 	run(q{SELECT injection_points_attach('aio-gate-closed', 'wait')});
-	$session = start($statement);
+	$session = start($statement, $session);
 	poll(q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'aio-gate-closed'});
 	run(q{SELECT injection_points_detach('aio-gate-closed')});
 	return $session;
@@ -254,14 +253,50 @@ foreach my $function ('pg_cancel_backend', 'pg_terminate_backend')
 is(run('SELECT count(*) FROM t WHERE id > 0'), '1', 'nothing is left of what did not end');
 intact('after errors');
 
+# A session that ends waits for synchronous replication, as it drops temporary
+# tables: the gate is open by then.
+$node->safe_psql('postgres', q{ALTER SYSTEM SET wal_level = replica; ALTER SYSTEM SET max_wal_senders = 1;
+	ALTER SYSTEM SET synchronous_commit = local; ALTER SYSTEM SET synchronous_standby_names = 'nobody'});
+$node->restart;
+$other = $node->background_psql('postgres', on_error_stop => 0);
+$loader = $node->background_psql('postgres', on_error_stop => 0);
+$loader->query_safe('CREATE TEMP TABLE mine (id int); SET synchronous_commit = on');
+my $ending = $loader->query_safe('SELECT pg_backend_pid()');
+held_up($load, $loader);
+start('DELETE FROM t WHERE id = 3001; INSERT INTO t VALUES (3001, 3001)', $other);
+waiting(1);
+run("SELECT pg_terminate_backend($ending)");
+poll("SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = $ending AND wait_event = 'SyncRep'");
+is(said($other), '', 'who waits for a standby at the end of its session has opened the gate');
+is(run("SELECT wait_event FROM pg_stat_activity WHERE pid = $ending"), 'SyncRep', 'and waits on');
+run('ALTER SYSTEM RESET synchronous_standby_names');
+$node->reload;
+poll("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $ending");
+intact('after the end of a session');
+
+# Other gates that open wake up those who wait, which do not mind.
+$loader = held_up("BEGIN; $load");
+start('INSERT INTO t VALUES (3005, 3005)', $other);
+waiting(1);
+is(ways('BEGIN; INSERT INTO u SELECT generate_series(10001, 12000); ROLLBACK'), 'gate', 'another gate is closed and opened') foreach 1 .. 3;
+waiting(1);
+is(run('SELECT count(*) FROM t WHERE id = 3005'), '0', 'who waits at the first one waits on');
+wake_up();
+is(said($other), '', 'until that is opened');
+is(said($loader), '', 'and the load ends, too');
+$loader->query_safe('ROLLBACK');
+
 # A catalog that somebody has locked who waits at the gate.  Nobody can connect
-# meanwhile; a session that has done the same before needs no catalog.
+# meanwhile; a session that has done the same before needs no catalog.  Other
+# gates are opened all the time.
 my $control = $node->background_psql('postgres', on_error_stop => 0);
 my $at_gate = q{SELECT 'there: ' || count(*) FROM pg_stat_activity WHERE wait_event = 'AioTableGate'};
 run('CREATE TABLE v (id int); CREATE UNIQUE INDEX ON v ((id::bit(32))); CREATE INDEX ON v (id)');
 $control->query_safe(q{SELECT injection_points_attach('nowhere', 'wait'); SELECT injection_points_detach('nowhere')});
 $control->query($_) foreach ($at_gate, q{SELECT injection_points_wakeup('aio-gate-closed')});
 $loader = held_up('INSERT INTO v SELECT CASE WHEN n < 10 THEN 10 ELSE n END FROM generate_series(999, 1, -1) n');
+my $gates = start(q{DO $$ BEGIN LOOP INSERT INTO u SELECT generate_series(10001, 10020); ROLLBACK; END LOOP; END $$});
+poll(q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^DO' AND state = 'active' AND xact_start > query_start});
 start(q{BEGIN; LOCK TABLE pg_type; INSERT INTO v VALUES (0); COMMIT}, $other);
 foreach (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
@@ -272,6 +307,9 @@ $control->query(q{SELECT injection_points_wakeup('aio-gate-closed')});
 is(said($other), '', 'who has locked a catalog does not wait for one who waits for that');
 like(said($loader), qr/duplicate key/, 'who waits for the lock goes on in the end');
 is(run('SELECT count(*) FROM v'), '1', 'one was to fail');
+run(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query ~ '^DO' AND state = 'active'});
+like(said($gates), qr/canceling/, 'other gates have been opened meanwhile');
+$gates->quit;
 $control->quit;
 
 # A crash
