@@ -34,6 +34,11 @@ UNION ALL
 SELECT format('DROP TABLE %s', oid::regclass) FROM pg_class
  WHERE relnamespace = 'public'::regnamespace AND relname LIKE 'copy%' AND relkind = 'r'"""
 
+# a bucket of a hash index that was being populated when the server crashed
+UNFINISHED_SPLIT = """
+SELECT FROM generate_series(1, pg_relation_size('{0}') / 8192 - 1) i, get_raw_page('{0}', i) page
+ WHERE CASE WHEN hash_page_type(page) = 'bucket' THEN (hash_page_stats(page)).hasho_flag & 16 <> 0 END"""
+
 
 @dataclasses.dataclass
 class Result:
@@ -156,6 +161,9 @@ class Checker:
             self.query(f"SELECT bt_index_parent_check('{index.name}', true, true, {index.unique})")
         elif index.method == 'gin':
             self.query(f"SELECT gin_index_check('{index.name}')")
+        elif index.method == 'hash' and self.query(UNFINISHED_SPLIT.format(index.name)):
+            # PostgreSQL 18 does not find all that is in such a bucket (README.md)
+            self.query(f'REINDEX INDEX {index.name}')
         self.query('BEGIN')
         self.set(SEQUENTIALLY)
         kind, keys, tids = self.sample(index)

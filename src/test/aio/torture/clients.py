@@ -331,6 +331,8 @@ class Client:
         savepoint = rng.random() < 0.15 or function.__name__ == 'fail' and rng.random() < 0.7
         if len(self.memory.of(self.number, table.name)) > MANY_ROWS and rng.random() < 0.4:
             remove(self, transaction, table, self.existing(transaction, table, rng, MANY_ROWS))
+        if rng.random() < 0.5:
+            self.forget_keys(table)
         if not savepoint:
             function(self, transaction, table, rng)
             return
@@ -350,6 +352,13 @@ class Client:
             self.run('ROLLBACK TO s')
         if rng.random() < 0.5:
             self.run('RELEASE s')
+
+    def forget_keys(self, table):
+        """Have foreign keys look up on disk what rows refer to, and what refers to rows."""
+        for other in filter(None, (table.parent, table.child)):
+            names = ', '.join(f"'{name}'::regclass" for name in other.partitions or [other.name])
+            self.run(f'SELECT pg_buffercache_evict_relation(indexrelid), pg_buffercache_evict_relation(indrelid) '
+                     f'FROM pg_index WHERE indrelid IN ({names}) AND indisprimary')
 
     def commit(self, transaction, durable):
         self.memory.intend(transaction)

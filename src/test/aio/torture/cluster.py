@@ -92,6 +92,7 @@ class Cluster(pglib.Cluster):
         self.made.append(self)
         self.orphans = set()        # the children of a postmaster that was killed, and it
         self.pid = None             # of the postmaster, when it was seen last
+        self.stop_limit = LIMIT     # seconds that a stop may take
         self.cores = True           # have processes that fail leave a core file in the data directory
 
     def start(self, settings=None, limit=LIMIT):
@@ -144,10 +145,10 @@ class Cluster(pglib.Cluster):
         while not self.postmaster() and time.monotonic() < deadline:
             time.sleep(0.001)
 
-    def stop(self, mode='fast', limit=LIMIT):
+    def stop(self, mode='fast', limit=None):
         if self.postmaster():
             try:
-                self._pg_ctl('stop', '-m', mode, '-t', str(limit))
+                self._pg_ctl('stop', '-m', mode, '-t', str(limit or self.stop_limit))
             except pglib.PgError as error:
                 if not self.postmaster():
                     return
@@ -202,6 +203,16 @@ class Cluster(pglib.Cluster):
             return bool(ended)
         wait_until(settled, 'recovery')
         return not ended
+
+    def come_back(self, crash, log):
+        """Wait until it serves again after a fault, or start it.  It has written to the log from there on."""
+        def knows():
+            said = self.read_log(log)
+            return logs.crashed(said) or not (crash or 'PANIC:  ' in said) or not self.postmaster()
+        # a postmaster goes on for a moment before it notices that a child is dead
+        wait_until(knows, 'the postmaster notices a crash')
+        if not self.postmaster() or not self.wait_for_recovery():
+            self.start()
 
     def postmaster(self):
         """Its process id, or None if it does not run."""
@@ -275,6 +286,11 @@ class Cluster(pglib.Cluster):
                 return log.read(-1 if end is None else end - start).decode(errors='replace')
         except FileNotFoundError:
             return ''
+
+    def read_parts(self, start, dark):
+        """The log from there on, without these parts, [(from, to)]: who has no disk may say what he likes."""
+        parts = zip([start, *(end for _, end in dark)], [*(begin for begin, _ in dark), None])
+        return ''.join(self.read_log(begin, end) for begin, end in parts)
 
     def log_size(self):
         return self.log.stat().st_size if self.log.exists() else 0

@@ -133,7 +133,8 @@ class Inflictor:
         self.rng.choice([self.power_loss, self.kill_all, self.stop_fast, lambda: None])()
 
     def where(self):
-        return self.rng.choice(['data/base/*', 'data/base/*', 'data/pg_wal/*', '*'])
+        data = self.cluster.data.name
+        return self.rng.choice([f'{data}/base/*', f'{data}/base/*', f'{data}/pg_wal/*', '*'])
 
     @fault(4, crash=False, disk=True)
     def write_error(self):
@@ -142,7 +143,7 @@ class Inflictor:
 
     @fault(4, crash=False, disk=True)
     def read_error(self):
-        self.disturbed(f'error EIO read file=data/base/* probability={self.rng.choice([0.02, 0.3])}')
+        self.disturbed(f'error EIO read file={self.cluster.data.name}/base/* probability={self.rng.choice([0.02, 0.3])}')
 
     @fault(4, crash=False, disk=True)
     def sync_error(self):

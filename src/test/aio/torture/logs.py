@@ -38,7 +38,7 @@ FUTURE = re.compile(r'startup\|01000\|WARNING:  removing future two-phase state 
                     r'(TRAP: failed Assert\("TransactionIdPrecedesOrEquals\(xid, .*)')
 # what no fault of a disk explains
 NEVER = re.compile(r'leak|stuck|still (referenced|active|pinned)|refcount|was not closed|was terminated by signal|'
-                   r'problem in alloc set|detected write past|bogus')
+                   r'problem in alloc set|detected write past|bogus|conflict detected on relation')
 STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|WAL receiver|walreceiver|'
                        # pg_basebackup fails, then
                        r'checksum verification fail|'
@@ -47,12 +47,20 @@ STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|W
                        # of a free space map that was copied after what is being replayed
                        r'xlog min recovery request')
 
+# what a subscription's workers say if they lose the publisher, or one another
+SUBSCRIBING = re.compile(r'could not connect to the publisher|could not (receive|send) data (from|to) WAL stream|'
+                         r'could not start WAL streaming|could not send end-of-streaming message|could not receive .* from the publisher|'
+                         r'replication slot "sub" is active for PID|lost connection to the logical replication|'
+                         r'logical replication parallel apply worker exited due to error')
 
-def complaints(text, killed=False, disk_fails=False, streaming=False):
+
+def complaints(text, killed=False, disk_fails=False, streaming=False, subscriber=False):
     """Lines of a log that nothing explains.
 
-    `killed`: processes were; `disk_fails`: it has failed, or was full; `streaming`: WAL is sent or received.
+    `killed`: processes were; `disk_fails`: it has failed, or was full; `streaming`: WAL is sent or received;
+    `subscriber`: it is the log of one.
     """
+    explains = SUBSCRIBING.search if subscriber else STREAMING.search if streaming else lambda message: False
     panicked = False
     for line in text.splitlines():
         match = LINE.match(line)
@@ -73,7 +81,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False):
             panicked = panicked or explained
         if TWICE.match(message) and killed and re.search(LEADER % pid, text):
             continue
-        if HARMLESS.search(message) or explained or streaming and STREAMING.search(message):
+        if HARMLESS.search(message) or explained or explains(message):
             continue
         if level == 'LOG':
             signal = re.search(r'was terminated by signal (\d+)', message)

@@ -72,7 +72,9 @@ class Maintainer(Client):
     def alter(self, rng):
         table, name = self.some_table(rng)
         if table.role == 'private' and rng.random() < 0.6:
-            return f'ALTER TABLE {name} SET {rng.choice(["LOGGED", "UNLOGGED"])}'
+            # what is published is logged
+            kinds = ['LOGGED'] if self.load.schema.published else ['LOGGED', 'UNLOGGED']
+            return f'ALTER TABLE {name} SET {rng.choice(kinds)}'
         if rng.random() < 0.5:
             return f'ALTER TABLE {name} SET (fillfactor = {rng.randint(20, 100)})'
         number = rng.randrange(4)

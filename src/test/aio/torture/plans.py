@@ -11,6 +11,7 @@ import settings
 
 # Rounds that are not one fault, each for so many of 10 epochs, and possible last rounds of one.
 SPECIAL = {'standby': 2, 'backup': 2}
+ENDINGS = ['fast', 'fast', 'fast', 'immediate']
 
 
 @dataclasses.dataclass
@@ -23,6 +24,15 @@ class Epoch:
     segment: int                # MB
     disk: bool                  # on the one that fails
     special: str                # what its last round is, or None
+    subscriber: bool            # is there one?
+
+
+@dataclasses.dataclass
+class Subscriber:
+    settings: dict
+    fault: str                  # or None
+    statements: int             # after which it comes, those of the plan at most; or when the publisher has recovered
+    ending: str
 
 
 @dataclasses.dataclass
@@ -35,6 +45,7 @@ class Plan:
     statements: int             # after which the fault comes
     disturbances: list          # (after so many statements, client, is it terminated or cancelled)
     ending: str                 # how the server is stopped after the check
+    subscriber: Subscriber      # or None
 
     @property
     def method(self):
@@ -46,11 +57,17 @@ class Plan:
 
     def describe(self):
         where = 'fault disk' if self.epoch.disk else 'disk'
-        return f'{self.method}, {self.direct}, {where}: {self.fault}'
+        subscriber = ''
+        if self.subscriber:
+            subscriber = f', subscriber {self.subscriber.settings["io_method"]}: {self.subscriber.fault}'
+        return f'{self.method}, {self.direct}, {where}: {self.fault}{subscriber}'
 
 
-def epoch_of(seed, number, disks, clients=None):
-    """The epoch of a round; `disks` are those that may be used, False for a plain one, True for one that fails."""
+def epoch_of(seed, number, disks, clients=None, subscribers=None):
+    """The epoch of a round; `disks` are those that may be used, False for a plain one, True for one that fails.
+
+    `subscribers` tells whether there is one, or None.
+    """
     lengths, first, index = random.Random(f'{seed} epochs'), 0, 0
     while True:
         length = lengths.randint(5, 10)
@@ -61,12 +78,17 @@ def epoch_of(seed, number, disks, clients=None):
     number_of_clients, disk = rng.randint(4, 7), disks[index % len(disks)]
     checksums, segment = rng.random() < 0.7, rng.choice([1, 1, 16])
     special = rng.choices([None, *SPECIAL], [10 - sum(SPECIAL.values()), *SPECIAL.values()])[0]
-    return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special)
+    # half of those on each kind of disk
+    subscriber = index % 4 in (1, 2) if subscribers is None else subscribers
+    if subscriber and special == 'standby':
+        special = None      # who subscribes to the primary has no slot there
+    return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special, subscriber)
 
 
 def plan(seed, number, options, our_server, developer):
-    """`options` has methods, disks, direct, faults, clients and settings, as the command line of `run` has them."""
-    epoch = epoch_of(seed, number, options.disks, options.clients)
+    """`options` has methods, disks, direct, faults, clients, subscribers and settings, as the command line of `run`."""
+    subscribers = False if 'standby' in options.faults else options.subscribers
+    epoch = epoch_of(seed, number, options.disks, options.clients, subscribers)
     rng = random.Random(f'{seed} round {number}')
     method = options.methods[number % len(options.methods)]
     last = number == epoch.first + epoch.rounds - 1
@@ -78,9 +100,28 @@ def plan(seed, number, options, our_server, developer):
         fault = epoch.special
     special = fault in SPECIAL
     chosen = settings.choose(rng, method, options.direct, our_server, developer, special, epoch.disk)
-    chosen.update(options.settings)
-    statements = rng.randint(50, 1000)
+    statements = rng.randint(50, 300 if epoch.subscriber else 1000)
     disturbances = sorted((rng.randrange(statements), rng.randrange(epoch.clients), rng.random() < 0.3)
                           for _ in range(rng.choice([0, 1, 2, 5, 10])))
-    return Plan(number, epoch, last or special, fault, chosen, statements, disturbances,
-                rng.choice(['fast', 'fast', 'fast', 'immediate']))
+    ending = rng.choice(ENDINGS)
+    subscriber = None
+    if epoch.subscriber:
+        settings.publish(rng, chosen, developer)
+        subscriber = subscriber_of(rng, method, options, epoch, statements, our_server, developer)
+        if special:
+            subscriber.fault = None
+    chosen.update(options.settings)
+    return Plan(number, epoch, last or special, fault, chosen, statements, disturbances, ending, subscriber)
+
+
+def subscriber_of(rng, publishers_method, options, epoch, statements, our_server, developer):
+    # an account may have little memory to lock
+    methods = [method for method in options.methods if publishers_method != 'io_uring' or method != 'io_uring']
+    method = rng.choice(methods or ['worker'])
+    chosen = settings.choose(rng, method, options.direct, our_server, developer, False, epoch.disk)
+    settings.subscribe(rng, chosen)
+    chosen.update(options.settings)
+    chosen['io_method'] = method
+    weights = faults.possible(method, epoch.disk)
+    fault = rng.choices(list(weights), weights.values())[0] if rng.random() < 0.7 else None
+    return Subscriber(chosen, fault, rng.randint(1, statements * 5 // 4), rng.choice(ENDINGS))

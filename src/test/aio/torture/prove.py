@@ -15,10 +15,11 @@ import settings
 import wal
 from checker import Checker
 from clients import Load
-from cluster import copy, pglib
+from cluster import Cluster, copy, pglib
 from disk import unusable
 from pages import PAGE, Pages
 from rounds import Rounds
+from subscriber import differences
 
 DAMAGES = {}    # what: function
 CRASHED = 'crashed'     # what one returns that pretends a crash
@@ -153,6 +154,9 @@ def byte(sound):
     sound.cluster.start()
 
 
+# What must also be seen by comparing the server with one that has sound data, as with a subscriber.
+DIFFERENCES = (row_gone, row_extra, row_version, content, note_gone)
+
 # What the checker makes of indexes does not depend on whose they are; these have all access methods.
 PROOF = """
 CREATE TABLE proof AS SELECT id, hashint8(id) & 1023 AS n, md5(id::text) AS t, ARRAY[id, id % 50] AS a,
@@ -247,6 +251,12 @@ LOGS = [
     ('a leader has lost it, and aborts twice', LEADER + TWICE % 'Transaction', {'killed': True}, False),
     ('a leader has lost it, and aborts a subtransaction twice', LEADER + TWICE % 'SubTransaction', {'killed': True}, False),
     ('an abort begins twice, and the postmaster is there', TWICE % 'SubTransaction', {'killed': True}, True),
+    ('a subscriber has lost the publisher', f'{SAYS}logical replication apply worker|08006|ERROR:  could not connect to the '
+     'publisher: no such file\n', {'subscriber': True}, False),
+    ('a change cannot be applied', f'{SAYS}logical replication apply worker|55000|ERROR:  logical replication target '
+     'relation "public.t" does not exist\n', {'subscriber': True}, True),
+    ('a change meets another', f'{SAYS}logical replication apply worker|00000|LOG:  conflict detected on relation "public.t": '
+     'conflict=update_missing\n', {'subscriber': True, 'disk_fails': True}, True),
     ('a sanitizer has found something', 'x.c:1:2: runtime error: shift exponent 32 is too large\n', {}, True),
 ]
 
@@ -288,7 +298,8 @@ def holes(cluster, segment):
 def prove(options, directory, report):
     """Whether everything was found."""
     rounds = Rounds(options, directory, report)
-    epoch = dataclasses.replace(plans.epoch_of(options.seed, 0, [False]), checksums=True, clients=5)
+    epoch = dataclasses.replace(plans.epoch_of(options.seed, 0, [False]), checksums=True, clients=5, subscriber=False)
+    publisher = None
     rounds.enter(epoch, 0)
     try:
         sound = load(rounds, options, SETTINGS)
@@ -307,12 +318,20 @@ def prove(options, directory, report):
                                [text.splitlines()[-1] for run in runs for text in run]))
         good = directory / 'good'
         copy(rounds.cluster.data, good)
+        other = directory / 'epoch' / 'other'
+        copy(good, other)
+        publisher = Cluster(options.install, other, directory / 'epoch' / 'other.log')
+        publisher.start(SETTINGS)
         for what, function in DAMAGES.items():
             pglib.remove(rounds.cluster.data)
             copy(good, rounds.cluster.data)
             rounds.cluster.start(SETTINGS)
             damaged = sound.fork()
+            before = function in DIFFERENCES and compare(publisher, rounds.cluster, sound, report)
             crashed = function(damaged) == CRASHED
+            if function in DIFFERENCES:
+                complaints = compare(publisher, rounds.cluster, sound, report)
+                results.append(say(f'a subscriber: {what}', complaints and not before, before or complaints))
             complaints = check(damaged, crashed)
             results.append(say(what, complaints, complaints))
             rounds.cluster.stop('immediate')
@@ -328,6 +347,8 @@ def prove(options, directory, report):
         before, complaints = holes(rounds.cluster, epoch.segment << 20)
         results.append(say('pages of the WAL are zeros', complaints and not before, before or complaints))
     finally:
+        if publisher:
+            publisher.close()
         rounds.leave()
     for what, text, known, matters in LOGS:
         complaints = list(logs.complaints(text, **known))
@@ -354,6 +375,10 @@ def load(rounds, options, chosen):
         raise pglib.PgError(complaint)
     transactions = [transaction for tail in rounds.memory.tails.values() for transaction in tail]
     return Sound(rounds.cluster, rounds.schema, rounds.memory, transactions)
+
+
+def compare(publisher, subscriber, sound, report):
+    return list(differences(publisher, subscriber, sound.schema, report))
 
 
 def check(sound, crashed=False):

@@ -15,6 +15,7 @@ import logs
 import plans
 import settings
 import standby
+import subscriber
 import wal
 from checker import Checker, Result
 from clients import Load
@@ -31,7 +32,7 @@ PATIENCE = 20
 class Rounds:
     def __init__(self, options, directory, report):
         self.options, self.directory, self.report = options, directory, report
-        self.cluster = self.disk = self.schema = self.memory = None
+        self.cluster = self.disk = self.schema = self.memory = self.subscriber = None
         self.epoch = None
 
     def run(self, plan):
@@ -74,9 +75,15 @@ class Rounds:
         self.schema = Schema(random.Random(f'{self.options.seed} schema {epoch.number}'), epoch.clients)
         self.memory = Memory(place / 'memory.log')
         self.epoch, self.first, self.created = epoch, number, False
+        if epoch.subscriber:
+            self.subscriber = subscriber.Subscriber(self, template)
+            # until then it sends what the subscriber does not have
+            self.cluster.stop_limit = subscriber.CATCH_UP
 
     def leave(self):
         """Stop and remove all that belongs to the epoch."""
+        if self.subscriber:
+            self.subscriber.leave()
         if self.cluster:
             self.cluster.close()
             pglib.remove(self.cluster.data)
@@ -84,7 +91,7 @@ class Rounds:
             self.disk.unmount()
             pglib.remove(self.disk.files)
         shutil.rmtree(self.directory / 'epoch', ignore_errors=True)
-        self.cluster = self.disk = self.epoch = None
+        self.cluster = self.disk = self.epoch = self.subscriber = None
 
     # A round
 
@@ -95,10 +102,14 @@ class Rounds:
         self.cluster.cores = not plan.epoch.disk
         self.cluster.start(plan.settings)
         log = self.cluster.log_size()
+        if self.subscriber:
+            self.subscriber.start(plan)
         if not self.created:
             connection = self.cluster.connect()
             self.schema.create(connection)
             connection.close()
+            if self.subscriber:
+                self.subscriber.subscribe(self.cluster, self.schema)
             self.created = True
         load = Load(self.cluster, self.schema, self.memory, f'{self.options.seed} load {plan.round}',
                     plan.epoch.clients, self.options.statements, special)
@@ -114,9 +125,7 @@ class Rounds:
         self.report.statements += load.count
         self.report.twice += load.compared
         checked = self.cluster.log_size()
-        # who has no disk may say what he likes
-        parts = zip([log, *(end for _, end in dark)], [*(start for start, _ in dark), None])
-        said = ''.join(self.cluster.read_log(start, end) for start, end in parts)
+        said = self.cluster.read_parts(log, dark)
         crashed = logs.crashed(said)
         self.report.crashes += crashed
         if crash and not crashed:
@@ -124,12 +133,15 @@ class Rounds:
         if load.lost - load.terminated and not crashed and not logs.stopped(said):
             load.complain(f'connections of clients {sorted(load.lost - load.terminated)} were lost')
         result.complaints += load.complaints
-        result.complaints += logs.complaints(said, killed, load.disk_fails, special)
+        streaming = special or self.subscriber is not None
+        result.complaints += logs.complaints(said, killed, load.disk_fails, streaming)
         self.check(plan, result, crashed or emptied, plan.last)
+        if self.subscriber:
+            self.subscriber.check(plan, result)
         (end,), = self.cluster.query("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
         result.complaints += wal.holes(self.cluster.data, plan.epoch.segment << 20, int(end))
         self.end(plan, result)
-        result.complaints += logs.complaints(self.cluster.read_log(checked), plan.ending == 'immediate')
+        result.complaints += logs.complaints(self.cluster.read_log(checked), plan.ending == 'immediate', streaming=streaming)
 
     def work_and_fail(self, plan, load, rng):
         """Returns whether the server must have crashed, whether processes were killed, and the parts of the log that were
@@ -138,29 +150,26 @@ class Rounds:
         _, crash, _ = faults.FAULTS[plan.fault]
         log = self.cluster.log_size()
         inflictor = faults.Inflictor(rng, self.cluster, load, self.disk)
+        subscriber = plan.subscriber
+        early = subscriber and subscriber.statements < plan.statements
         load.start()
         deadline = time.monotonic() + PATIENCE
         for count, client, terminate in plan.disturbances:
             load.wait_for(count, max(0, deadline - time.monotonic()))
             load.disturb(client, terminate)
+        if early:
+            load.wait_for(subscriber.statements, max(0, deadline - time.monotonic()))
+            self.subscriber.work_and_fail(plan, load)
         load.wait_for(plan.statements, max(0, deadline - time.monotonic()))
         getattr(inflictor, plan.fault)()
         load.stop()
         self.report.power_losses += len(inflictor.losses)
         self.report.volatile += sum(int(loss['lost']) for loss in inflictor.losses)
         crash = crash or bool(inflictor.losses)
-        self.recover(crash, log)
+        self.cluster.come_back(crash, log)
+        if subscriber and not early:
+            self.subscriber.work_and_fail(plan, load)
         return crash, inflictor.killed, inflictor.dark
-
-    def recover(self, crash, log):
-        """Wait until the server serves again, or start it.  It has written to the log from there on."""
-        def knows():
-            said = self.cluster.read_log(log)
-            return logs.crashed(said) or not (crash or 'PANIC:  ' in said) or not self.cluster.postmaster()
-        # a postmaster goes on for a moment before it notices that a child is dead
-        wait_until(knows, 'the postmaster notices a crash')
-        if not self.cluster.postmaster() or not self.cluster.wait_for_recovery():
-            self.cluster.start()
 
     def check(self, plan, result, crashed, deep=False):
         rng = random.Random(f'{self.options.seed} check {plan.round}')
@@ -195,13 +204,14 @@ class Rounds:
         (place / 'complaints.txt').write_text('\n'.join(lines) + '\n')
         for path in (self.directory / 'epoch').glob('*.log'):
             shutil.copy(path, place)
-        if self.options.keep and self.cluster:
+        clusters = [self.cluster, self.subscriber and self.subscriber.cluster] if self.options.keep else []
+        for cluster in filter(None, clusters):
             try:
-                self.cluster.stop('immediate')
+                cluster.stop('immediate')
             except Hang:
-                self.cluster.kill()
-            pglib.remove(place / 'data')
-            pglib.run_as_account(['cp', '-a', self.cluster.data, place / 'data'])
+                cluster.kill()
+            pglib.remove(place / cluster.data.name)
+            pglib.run_as_account(['cp', '-a', cluster.data, place / cluster.data.name])
         what = result.complaints[0].strip().splitlines()[-1][:200]
         self.report.failures.append((plan.round, f'{plan.describe()}: {what}', command))
 

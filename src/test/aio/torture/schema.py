@@ -56,6 +56,7 @@ CLASSES = {
 COMMON = """
 CREATE EXTENSION amcheck;
 CREATE EXTENSION pg_buffercache;
+CREATE EXTENSION pageinspect;
 -- each transaction that changes anything is in here
 CREATE TABLE txlog (client int, seq int, xid xid8 DEFAULT pg_current_xact_id(), PRIMARY KEY (client, seq));
 -- what triggers have seen; the kind is 1 for INSERT, 2 for UPDATE, 3 for DELETE
@@ -312,14 +313,14 @@ class Schema:
         roles = ['plain', 'partitioned', 'child', 'unlogged', 'private', 'private']
         roles += rng.sample(['plain', 'partitioned', 'child'], rng.randint(0, 2))
         self.tables, self.statements = [], [COMMON]
+        self.published = False      # is there a subscriber?
         for number, role in enumerate(roles):
             table = Table(rng, f't{number}', role)
             if role == 'child':
-                table.parent = self.tables[0]
-                # one child is enough for what goes with a parent
-                if table.parent.child:
-                    table.parent = None
-                else:
+                # one child is enough for what goes with a parent, which may have partitions
+                parents = [parent for parent in self.tables[:2] if parent.key == 'id' and not parent.child]
+                table.parent = parents[0] if parents else None
+                if table.parent:
                     table.parent.child = table
             self.tables.append(table)
         first, second = [table for table in self.tables if table.role == 'private']

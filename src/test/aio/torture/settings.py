@@ -98,6 +98,33 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
     return settings
 
 
+def publish(rng, settings, developer):
+    """Have a server keep what a subscriber needs."""
+    settings.update({
+        'wal_level': 'logical', 'max_wal_senders': 6,
+        # with assertions, PostgreSQL 18 cannot stream or spill transactions that have been rolled back (README.md)
+        'logical_decoding_work_mem': '64MB' if developer else rng.choice(['64kB', '64kB', '64MB']),
+    })
+    look_up(rng, settings)
+
+
+def subscribe(rng, settings):
+    settings.update({
+        'max_connections': 8, 'max_worker_processes': 8, 'max_logical_replication_workers': 4,
+        'wal_retrieve_retry_interval': '100ms', 'track_commit_timestamp': rng.random() < 0.5,
+        'shared_buffers': rng.choice(['1MB', '1MB', '2MB', '16MB']),
+    })
+    look_up(rng, settings)
+
+
+def look_up(rng, settings):
+    """In most cases from the first row, event or message on; a server that has just started has no page in memory."""
+    if 'aio.lookup_ahead' in settings:
+        settings['aio.lookup_ahead'] = rng.choice([0, 2, 64, 64, 1024])
+    if 'aio.debug_lookups' in settings:
+        settings['aio.debug_lookups'] = rng.choice([0, 1, 7, 64])
+
+
 def text(settings):
     """What differs from one round to another, in one line."""
     return ' '.join(f'{name}={pretty(value)}' for name, value in settings.items() if name not in FIXED)

@@ -299,7 +299,7 @@ def refill(client, transaction, table, rng):
     rows, version = client.fresh(transaction, table, rng, some(rng, 3000)), rng.randint(1, 900)
     for row in transaction.visible(table):
         transaction.put(table, row, None, noted=False)
-    if client.load.cluster.settings['wal_level'] == 'minimal' and has_gist(client, table):
+    if client.load.cluster.settings.get('wal_level') == 'minimal' and has_gist(client, table):
         client.run('SET LOCAL wal_skip_threshold = 1000000')
     client.run(f'TRUNCATE {table.name}')
     data = client.copy_out(f'COPY (SELECT {table.row("id", str(version))} FROM {client.source(rows)}) TO STDOUT')
