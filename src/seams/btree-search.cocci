@@ -1,7 +1,8 @@
-// A search in a btree may end before it reads a leaf.
+// A search in a btree may end before it reads a page.
 //
-// What: _bt_search() asks us, in a task, before it goes on from the lowest inner page to a leaf.
-// Without it: a lookup that is made ahead of need waits for the leaf, and all others of its group with it.
+// What: _bt_search() asks us, in a task or while we find many keys, before it goes on from an inner page to a child.
+// Without it: a lookup that is made ahead of need waits for the leaf, and all others of its group with it; and keys that are
+//   found together are found one by one, since some might need a page that is not in memory.
 // Could disappear: if a search could tell which leaf it will read without reading it.
 //
 // target: src/backend/access/nbtree/nbtsearch.c AioSearchEnds+1 return+1 if+1 NULL+1

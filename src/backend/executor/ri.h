@@ -131,6 +131,18 @@ extern bool AioAddRecheckProbe(AioRiProbes *probes, AioRecheck *recheck,
 							   TupleTableSlot *row, int ahead,
 							   AioRiSteps *steps, bool again, bool near);
 
+/* ri_batch.c */
+typedef struct AioRiBatch AioRiBatch;
+
+extern AioRiBatch *AioRiMakeBatch(const AioRiSearch *search,
+								  const AioRiTarget *target,
+								  Relation table, Relation index);
+extern void AioRiFreeBatch(AioRiBatch *batch);
+extern ItemPointer AioRiFindPlace(AioRiBatch *batch, Relation rel);
+extern Buffer AioRiRecentBuffer(AioRiBatch *batch, BlockNumber block);
+extern void AioRiRememberBuffer(AioRiBatch *batch, BlockNumber block,
+								Buffer buffer);
+
 /* ri_direct.c */
 extern uint64 aio_ri_generation;
 

@@ -29,16 +29,20 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/relscan.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "aio/backlog.h"
+#include "aio/recent.h"
+#include "catalog/pg_am_d.h"
 #include "commands/trigger.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "ri.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
@@ -52,12 +56,12 @@
 #define LOCKED_KEYS		4096
 #define LOCKED_KEY_SIZE	16
 
-/* checks after which such keys are remembered */
+/* checks after which such keys are remembered, and others found in batches */
 #define CHECKS_BEFORE_REMEMBERING	32
 
 typedef struct LockedKey
 {
-	char		image[LOCKED_KEY_SIZE];
+	uint64		image[LOCKED_KEY_SIZE / sizeof(uint64)];	/* padded with zeros */
 	CommandId	locked_at;		/* as the command counter was */
 	uint8		length;			/* 0: none */
 } LockedKey;
@@ -79,6 +83,7 @@ typedef struct RiCheck
 
 	uint32		nchecks;
 	LockedKey  *locked;			/* keys whose rows have been locked */
+	AioRiBatch *batch;			/* NULL: keys are not found in batches */
 } RiCheck;
 
 /* aio.direct_foreign_key_checks */
@@ -102,6 +107,8 @@ close_check(AioTriggerQueue *queue, RiCheck *check)
 	}
 	if (check->locked != NULL)
 		pfree(check->locked);
+	if (check->batch != NULL)
+		AioRiFreeBatch(check->batch);
 	pfree(check);
 }
 
@@ -136,6 +143,10 @@ open_check(AioTriggerQueue *queue, Oid constraint, bool of_parent,
 		check->scan = index_beginscan(check->table, check->index,
 									  GetActiveSnapshot(), NULL,
 									  check->direct->target->lookup.nkeys, 0);
+		if (of_parent && rel->rd_rel->relam == HEAP_TABLE_AM_OID)
+			check->batch = AioRiMakeBatch(check->direct->search,
+										  check->direct->target,
+										  check->table, check->index);
 	}
 	queue->checks = lcons(check, queue->checks);
 	queue->end_checks = end_checks;
@@ -241,6 +252,7 @@ image_of(const RiCheck *check, const ScanKeyData *keys, const TupleDesc desc,
 	const AioRiTarget *target = check->direct->target;
 	int			length = 0;
 
+	memset(image, 0, LOCKED_KEY_SIZE);
 	for (int i = 0; i < target->lookup.nkeys; i++)
 	{
 		AttrNumber	attnum =
@@ -276,11 +288,11 @@ find_locked(RiCheck *check, const LockedKey *key, bool *is_locked)
 		check->locked =
 			MemoryContextAllocZero(GetMemoryChunkContext(check),
 								   LOCKED_KEYS * sizeof(LockedKey));
-	hash = hash_bytes((const unsigned char *) key->image, key->length);
-	locked = &check->locked[hash % LOCKED_KEYS];
+	hash = (uint32) hash_combine64(key->image[0], murmurhash64(key->image[1]));
+	locked = &check->locked[murmurhash32(hash) % LOCKED_KEYS];
 	*is_locked = locked->length == key->length &&
 		locked->locked_at == key->locked_at &&
-		memcmp(locked->image, key->image, key->length) == 0;
+		locked->image[0] == key->image[0] && locked->image[1] == key->image[1];
 	return locked;
 }
 
@@ -335,6 +347,95 @@ find_row(RiCheck *check, ScanKey keys, Snapshot snapshot)
 	return found;
 }
 
+/* Does the row in the slot have these keys? */
+static bool
+has_keys(RiCheck *check, ScanKey keys)
+{
+	for (int i = 0; i < check->direct->target->lookup.nkeys; i++)
+	{
+		AttrNumber	attnum =
+			check->index->rd_index->indkey.values[keys[i].sk_attno - 1];
+		bool		isnull;
+		Datum		value = slot_getattr(check->slot, attnum, &isnull);
+
+		if (isnull ||
+			!DatumGetBool(FunctionCall2Coll(&keys[i].sk_func,
+											keys[i].sk_collation, value,
+											keys[i].sk_argument)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Fetch the row in this place if it is visible.  The page is likely to be in
+ * the buffer in which it was last.
+ */
+static bool
+fetch_row_at(RiCheck *check, ItemPointer tid)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) check->scan->xs_heapfetch;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	Buffer		buffer = AioRiRecentBuffer(check->batch, block);
+	bool		call_again = false;
+	bool		all_dead = false;
+	bool		found;
+
+	Assert(!BufferIsValid(fetch->xs_cbuf));
+	if (BufferIsValid(buffer) && AioPinRecent(check->table, block, buffer))
+	{
+		/* as where a scan comes to another page */
+		heap_page_prune_opt(check->table, buffer);
+		fetch->xs_cbuf = buffer;
+	}
+	found = table_index_fetch_tuple(check->scan->xs_heapfetch, tid,
+									GetActiveSnapshot(), check->slot,
+									&call_again, &all_dead);
+	if (fetch->xs_cbuf != buffer)
+		AioRiRememberBuffer(check->batch, block, fetch->xs_cbuf);
+	return found;
+}
+
+/*
+ * Lock the row with these keys if it is in this place.  It is counted as if the
+ * index had been scanned.
+ */
+static bool
+find_row_at(RiCheck *check, ItemPointer tid, ScanKey keys, Snapshot snapshot)
+{
+	bool		found;
+
+	PushActiveSnapshot(snapshot);
+	check->scan->xs_snapshot = GetActiveSnapshot();
+	found = fetch_row_at(check, tid) && has_keys(check, keys) && lock_row(check);
+	if (found)
+	{
+		pgstat_count_index_scan(check->index);
+		pgstat_count_index_tuples(check->index, 1);
+		pgstat_count_heap_fetch(check->index);
+	}
+	ExecClearTuple(check->slot);
+	table_index_fetch_reset(check->scan->xs_heapfetch);
+	check->scan->xs_snapshot = InvalidSnapshot;
+	PopActiveSnapshot();
+	return found;
+}
+
+/* Find the row that is referred to, and lock it. */
+static bool
+find_parent(RiCheck *check, Relation rel, ScanKey keys)
+{
+	ItemPointer tid = NULL;
+
+	/* keys whose pages have to be read are looked up ahead one by one */
+	if (check->batch != NULL && check->nchecks > CHECKS_BEFORE_REMEMBERING &&
+		aio_ri_nahead == 0)
+		tid = AioRiFindPlace(check->batch, rel);
+	return (tid != NULL &&
+			find_row_at(check, tid, keys, GetTransactionSnapshot())) ||
+		find_row(check, keys, GetTransactionSnapshot());
+}
+
 /*
  * RI_FKey_check(): this row of the referencing table has keys, none of which is
  * null; pk_rel is locked.  Returns whether the row that they refer to has been
@@ -356,12 +457,12 @@ AioRiHasParent(const TriggerData *trigger, Oid constraint, Relation pk_rel,
 	if (check == NULL ||
 		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys))
 		return false;
-	key.length = image_of(check, keys, row->tts_tupleDescriptor, key.image);
+	key.length = image_of(check, keys, row->tts_tupleDescriptor, (char *) key.image);
 	key.locked_at = GetCurrentCommandId(false);
 	locked = find_locked(check, &key, &found);
 	if (!found)
 	{
-		found = find_row(check, keys, GetTransactionSnapshot());
+		found = find_parent(check, trigger->tg_relation, keys);
 		if (found && locked != NULL)
 			*locked = key;
 	}

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * btree_search.h
- *	  End a search of a btree before it reads a leaf (btree_search.c).
+ *	  End a search of a btree before it reads a page (btree_search.c).
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -14,6 +14,7 @@
 #include "storage/buf.h"
 #include "utils/relcache.h"
 
-extern bool AioBtreeSearchEnds(Relation rel, Buffer *buffer, BlockNumber leaf);
+extern bool AioBtreeSearchEnds(Relation rel, Buffer *buffer,
+							   BlockNumber child);
 
 #endif							/* AIO_BTREE_SEARCH_H */

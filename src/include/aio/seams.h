@@ -17,6 +17,7 @@
 #include "aio/apply_ahead.h"
 #include "aio/backlog.h"
 #include "aio/block.h"
+#include "aio/btree_find.h"
 #include "aio/btree_search.h"
 #include "aio/commit.h"
 #include "aio/foreign.h"
@@ -70,10 +71,10 @@ AioHexByte(const char *digits)
 
 /* _bt_search(): does it end here, with the buffer's lock and pin given back? */
 static inline bool
-AioSearchEnds(Relation rel, Buffer *buffer, BlockNumber leaf)
+AioSearchEnds(Relation rel, Buffer *buffer, BlockNumber child)
 {
-	return unlikely(aio_current_task != NULL) &&
-		AioBtreeSearchEnds(rel, buffer, leaf);
+	return unlikely(aio_current_task != NULL || aio_btree_finding != NULL) &&
+		AioBtreeSearchEnds(rel, buffer, child);
 }
 
 /* ExecInsert(): keep the row back, to insert it together with others? */

@@ -1,11 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * btree_search.c
- *	  End a search before it reads a leaf.
+ *	  End a search before it reads a page.
  *
  * The leaf is all that a search of a large btree has to wait for, and its
  * parent tells which it is.  A task that looks up a key ahead of need can begin
  * to read the leaf, end, and look the key up again when the leaf has arrived.
+ *
+ * Whoever finds many keys (btree_find.c) wants those for which no page has to
+ * be read.
  *
  * Suspends:  never.
  * Tests:     src/test/aio/lookup.
@@ -17,29 +20,38 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
+#include "aio/btree_find.h"
 #include "aio/btree_search.h"
 #include "aio/read.h"
 #include "aio/task.h"
 #include "storage/bufmgr.h"
 
 /*
- * A search is going to descend from this page, which it has locked, to a child.
- * If the child is a leaf and the task's hook wants the search to end, give the
- * page back, and return true.
+ * Does the task's hook want the search to end rather than go on to this leaf?
  */
-bool
-AioBtreeSearchEnds(Relation rel, Buffer *buffer, BlockNumber leaf)
+static bool
+ends_at_leaf(Relation rel, Buffer parent, BlockNumber leaf)
 {
 	AioPageEvent event = {.rel = rel,.buffer = InvalidBuffer,.leaf = leaf};
 
-	if (BTPageGetOpaque(BufferGetPage(*buffer))->btpo_level != 1 ||
-		AioTaskSubject() != rel)
+	if (aio_current_task == NULL || AioTaskSubject() != rel ||
+		BTPageGetOpaque(BufferGetPage(parent))->btpo_level != 1)
 		return false;
 	AioTaskTell(&event);
-	if (event.end)
-	{
-		_bt_relbuf(rel, *buffer);
-		*buffer = InvalidBuffer;
-	}
 	return event.end;
+}
+
+/*
+ * A search is going to descend from this page, which it has locked, to a child.
+ * If it ends here instead, give the page back, and return true.
+ */
+bool
+AioBtreeSearchEnds(Relation rel, Buffer *buffer, BlockNumber child)
+{
+	if (aio_btree_finding == rel ? AioPageIsHere(rel, child) :
+		!ends_at_leaf(rel, *buffer, child))
+		return false;
+	_bt_relbuf(rel, *buffer);
+	*buffer = InvalidBuffer;
+	return true;
 }

@@ -1,0 +1,354 @@
+/*-------------------------------------------------------------------------
+ *
+ * ri_batch.c
+ *	  Find the rows that foreign keys refer to, for many events at a time.
+ *
+ * The events of a trigger that are still queued tell which keys will be checked
+ * next.  Those of many are found in the index together (btree_find.c), which
+ * takes a fraction of the time of as many searches, and tells where the rows
+ * are to which they refer.  A batch is twice as large as the one before, unless
+ * that has found less than half of its keys, or keys are too wide.
+ *
+ * INVARIANT-75: what a batch has found is a guess.  A row is the one that is
+ * referred to if, when its event is fired, it is there, it is visible to the
+ * check's snapshot, and it has the key.  Otherwise the index is searched.  A
+ * batch holds no lock, and reads no page but those of the rows that refer,
+ * which their events need anyway.
+ *
+ * Tests: src/test/aio/ri.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "aio/block.h"
+#include "aio/btree_find.h"
+#include "aio/lookup.h"
+#include "aio/read.h"
+#include "aio/recent.h"
+#include "catalog/pg_am_d.h"
+#include "miscadmin.h"
+#include "ri.h"
+#include "storage/aio.h"
+#include "storage/bufmgr.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* events of the first batch, and of the largest */
+#define EVENTS_FIRST	128
+#define EVENTS_MAX		32768
+
+/* bytes of their keys, beyond which a batch ends with a page */
+#define KEY_BYTES_MAX	(1024 * 1024)
+
+/* pages whose buffers are remembered, a power of 2 */
+#define PAGES			4096
+
+/* how many events ahead the processor fetches what they need */
+#define EVENTS_FETCHED	8
+
+typedef struct Place
+{
+	void	   *event;
+	ItemPointerData row;		/* the row that refers */
+	ItemPointerData tid;		/* the row referred to; invalid if unknown */
+} Place;
+
+typedef struct RecentPage
+{
+	BlockNumber block;
+	Buffer		buffer;			/* InvalidBuffer: none */
+} RecentPage;
+
+struct AioRiBatch
+{
+	const AioRiSearch *search;
+	const AioRiTarget *target;
+	Relation	table;			/* that is referred to */
+	Relation	index;
+
+	Oid			trigger;		/* whose events they are */
+	Place	   *places;			/* in the order of the queue */
+	uint32		nplaces;
+	uint32		next;			/* the first that may still be fired */
+	uint32		size;			/* of the next batch */
+	Size		bytes;			/* of the keys of this one */
+	RecentPage *pages;			/* of the table */
+	MemoryContext context;		/* while keys are found */
+};
+
+/*
+ * Batches of events whose keys are found in this table by this index; NULL if
+ * that is not possible.  Both stay open as long as it is used.  Allocated in
+ * the current memory context.
+ */
+AioRiBatch *
+AioRiMakeBatch(const AioRiSearch *search, const AioRiTarget *target,
+			   Relation table, Relation index)
+{
+	AioRiBatch *batch;
+
+	if (index->rd_rel->relam != BTREE_AM_OID ||
+		RelationUsesLocalBuffers(table) || !AioBtreeMayFind(index))
+		return NULL;
+
+	/* the index's own comparison is used */
+	for (int i = 0; i < target->lookup.nkeys; i++)
+	{
+		Oid			type = target->lookup.keys[i].sk_subtype;
+
+		if (type != index->rd_opcintype[i])
+			return NULL;
+	}
+	batch = palloc0(sizeof(AioRiBatch));
+	batch->search = search;
+	batch->target = target;
+	batch->table = table;
+	batch->index = index;
+	batch->size = EVENTS_FIRST;
+	batch->context = AllocSetContextCreate(CurrentMemoryContext,
+										   "foreign keys of a batch",
+										   ALLOCSET_DEFAULT_SIZES);
+	return batch;
+}
+
+void
+AioRiFreeBatch(AioRiBatch *batch)
+{
+	MemoryContextDelete(batch->context);
+	if (batch->places != NULL)
+		pfree(batch->places);
+	if (batch->pages != NULL)
+		pfree(batch->pages);
+	pfree(batch);
+}
+
+/* The events of a trigger for rows of rel, from the one that is due. */
+static void
+list_events(AioRiBatch *batch, Relation rel)
+{
+	AioTriggerCursor cursor = aio_trigger_due.cursor;
+	uint32		passed = 0;
+
+	batch->trigger = aio_trigger_due.trigger;
+	batch->nplaces = batch->next = 0;
+	do
+	{
+		AioTriggerEvent event;
+		Place	   *place = &batch->places[batch->nplaces];
+
+		AioGetTriggerEvent(&cursor, &event);
+		if (event.trigger != batch->trigger)
+			continue;
+		if (!event.in_table || event.relid != RelationGetRelid(rel))
+			break;
+		place->event = cursor.event;
+		place->row = event.new_tid;
+		ItemPointerSetInvalid(&place->tid);
+		batch->nplaces++;
+	} while (++passed < batch->size && AioNextTriggerEvent(&cursor));
+}
+
+/*
+ * Set the values of a row's key in the order of the index.  Returns false if
+ * there is no such row, or if one of them is null, or has to be detoasted.
+ */
+static bool
+get_key(AioRiBatch *batch, Relation rel, Page page, ItemPointer tid, Datum *key)
+{
+	const AioLookupTarget *lookup = &batch->target->lookup;
+	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
+	HeapTupleData row;
+	ItemId		item;
+
+	if (offset > PageGetMaxOffsetNumber(page))
+		return false;
+	item = PageGetItemId(page, offset);
+	if (!ItemIdIsNormal(item))
+		return false;
+	row.t_self = *tid;
+	row.t_tableOid = RelationGetRelid(rel);
+	row.t_len = ItemIdGetLength(item);
+	row.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	for (int i = 0; i < lookup->nkeys; i++)
+	{
+		AttrNumber	attnum = batch->search->row_attnums[batch->target->key_of[i]];
+		CompactAttribute *type =
+			TupleDescCompactAttr(RelationGetDescr(rel), attnum - 1);
+		bool		isnull;
+		Datum		value = heap_getattr(&row, attnum, RelationGetDescr(rel), &isnull);
+
+		if (isnull || (type->attlen == -1 &&
+					   (VARATT_IS_EXTERNAL(DatumGetPointer(value)) ||
+						VARATT_IS_COMPRESSED(DatumGetPointer(value)))))
+			return false;
+		key[i] = datumCopy(value, type->attbyval, type->attlen);
+		batch->bytes += datumGetSize(value, type->attbyval, type->attlen);
+	}
+	return true;
+}
+
+/* Begin to read the rows' own pages, which the events will need soon. */
+static void
+begin_rows(AioRiBatch *batch, Relation rel)
+{
+	BlockNumber last = InvalidBlockNumber;
+	bool		begun = false;
+
+	if (aio_lookup_ahead == 0 || io_method == IOMETHOD_SYNC)
+		return;
+	for (uint32 i = 0; i < batch->nplaces; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumber(&batch->places[i].row);
+		AioReadAheadResult result;
+
+		if (block == last)
+			continue;
+		last = block;
+		result = AioReadAhead(rel, block);
+		if (result == AIO_READ_AHEAD_FULL)
+			break;
+		begun |= result == AIO_READ_AHEAD_BEGUN;
+	}
+	if (begun)
+		AioSubmitBatch();
+}
+
+/*
+ * Set the keys of rows, and which place each belongs to.  Returns how many
+ * there are.
+ */
+static uint32
+get_keys(AioRiBatch *batch, Relation rel, Datum *keys, uint32 *place_of)
+{
+	int			nkeys = batch->target->lookup.nkeys;
+	uint32		n = 0;
+
+	batch->bytes = 0;
+	for (uint32 i = 0; i < batch->nplaces;)
+	{
+		BlockNumber block = ItemPointerGetBlockNumber(&batch->places[i].row);
+		Buffer		buffer;
+
+		CHECK_FOR_INTERRUPTS();
+		if (batch->bytes > KEY_BYTES_MAX)
+		{
+			batch->nplaces = batch->size = i;
+			break;
+		}
+		buffer = ReadBuffer(rel, block);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		for (; i < batch->nplaces &&
+			 ItemPointerGetBlockNumber(&batch->places[i].row) == block; i++)
+		{
+			if (get_key(batch, rel, BufferGetPage(buffer),
+						&batch->places[i].row, &keys[n * nkeys]))
+				place_of[n++] = i;
+		}
+		UnlockReleaseBuffer(buffer);
+	}
+	return n;
+}
+
+static RecentPage *
+recent_page(AioRiBatch *batch, BlockNumber block)
+{
+	if (batch->pages == NULL)
+		batch->pages = MemoryContextAllocZero(GetMemoryChunkContext(batch),
+											  PAGES * sizeof(RecentPage));
+	return &batch->pages[block % PAGES];
+}
+
+/* Where this page has been found last; InvalidBuffer if that is not known. */
+Buffer
+AioRiRecentBuffer(AioRiBatch *batch, BlockNumber block)
+{
+	RecentPage *page = recent_page(batch, block);
+
+	return page->block == block ? page->buffer : InvalidBuffer;
+}
+
+void
+AioRiRememberBuffer(AioRiBatch *batch, BlockNumber block, Buffer buffer)
+{
+	RecentPage *page = recent_page(batch, block);
+
+	page->block = block;
+	page->buffer = buffer;
+}
+
+/* Have the processor fetch what the check of a later event will look at. */
+static void
+fetch_ahead(AioRiBatch *batch, uint32 i)
+{
+	ItemPointer tid = &batch->places[i].tid;
+	Buffer		buffer;
+
+	if (i >= batch->nplaces || !ItemPointerIsValid(tid))
+		return;
+	buffer = AioRiRecentBuffer(batch, ItemPointerGetBlockNumber(tid));
+	if (BufferIsValid(buffer))
+		AioPrefetchRecent(buffer, ItemPointerGetOffsetNumber(tid));
+}
+
+/* Find the rows that events from the one that is due on refer to. */
+static void
+fill_batch(AioRiBatch *batch, Relation rel)
+{
+	int			nkeys = batch->target->lookup.nkeys;
+	MemoryContext old;
+	uint32	   *place_of;
+	Datum	   *keys;
+	ItemPointer tids;
+	uint32		nfound;
+	uint32		n;
+
+	batch->places = batch->places == NULL ?
+		MemoryContextAlloc(GetMemoryChunkContext(batch),
+						   batch->size * sizeof(Place)) :
+		repalloc(batch->places, batch->size * sizeof(Place));
+	list_events(batch, rel);
+	begin_rows(batch, rel);
+	old = MemoryContextSwitchTo(batch->context);
+	keys = palloc_array(Datum, batch->nplaces * nkeys);
+	place_of = palloc_array(uint32, batch->nplaces);
+	tids = palloc_array(ItemPointerData, batch->nplaces);
+	n = get_keys(batch, rel, keys, place_of);
+	nfound = AioBtreeFind(batch->index, batch->table, nkeys, keys, n, tids);
+	for (uint32 i = 0; i < n; i++)
+		batch->places[place_of[i]].tid = tids[i];
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(batch->context);
+	if (nfound < n / 2)
+		batch->size = EVENTS_FIRST;
+	else if (batch->bytes <= KEY_BYTES_MAX / 2)
+		batch->size = Min(2 * batch->size, EVENTS_MAX);
+}
+
+/*
+ * The place of the row that the row of the event that is due, one of rel's,
+ * probably refers to; NULL if it is not known.  Valid until the next call.
+ */
+ItemPointer
+AioRiFindPlace(AioRiBatch *batch, Relation rel)
+{
+	/* others may fire in between, of which no batch is made */
+	if (batch->next < batch->nplaces &&
+		batch->trigger != aio_trigger_due.trigger)
+		return NULL;
+	while (batch->next < batch->nplaces &&
+		   batch->places[batch->next].event != aio_trigger_due.cursor.event)
+		batch->next++;
+	if (batch->next == batch->nplaces)
+		fill_batch(batch, rel);
+	if (batch->next == batch->nplaces)
+		return NULL;
+	fetch_ahead(batch, batch->next + EVENTS_FETCHED);
+	return ItemPointerIsValid(&batch->places[batch->next].tid) ?
+		&batch->places[batch->next].tid : NULL;
+}
