@@ -49,6 +49,9 @@
 /* pages whose buffers are remembered, a power of 2 */
 #define PAGES			4096
 
+/* times that a buffer is used before the page is asked for again */
+#define USES_MAX		16
+
 /* how many events ahead the processor fetches what they need */
 #define EVENTS_FETCHED	8
 
@@ -63,6 +66,7 @@ typedef struct RecentPage
 {
 	BlockNumber block;
 	Buffer		buffer;			/* InvalidBuffer: none */
+	uint32		uses;			/* since it was remembered */
 } RecentPage;
 
 struct AioRiBatch
@@ -92,9 +96,11 @@ AioRiMakeBatch(const AioRiSearch *search, const AioRiTarget *target,
 			   Relation table, Relation index)
 {
 	AioRiBatch *batch;
+	MemoryContext context;
+	MemoryContext old;
+	bool		may_find;
 
-	if (index->rd_rel->relam != BTREE_AM_OID ||
-		RelationUsesLocalBuffers(table) || !AioBtreeMayFind(index))
+	if (index->rd_rel->relam != BTREE_AM_OID || RelationUsesLocalBuffers(table))
 		return NULL;
 
 	/* the index's own comparison is used */
@@ -105,15 +111,27 @@ AioRiMakeBatch(const AioRiSearch *search, const AioRiTarget *target,
 		if (type != index->rd_opcintype[i])
 			return NULL;
 	}
+
+	context = AllocSetContextCreate(CurrentMemoryContext,
+									"foreign keys of a batch",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	may_find = AioBtreeMayFind(index);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(context);
+	if (!may_find)
+	{
+		MemoryContextDelete(context);
+		return NULL;
+	}
+
 	batch = palloc0(sizeof(AioRiBatch));
 	batch->search = search;
 	batch->target = target;
 	batch->table = table;
 	batch->index = index;
 	batch->size = EVENTS_FIRST;
-	batch->context = AllocSetContextCreate(CurrentMemoryContext,
-										   "foreign keys of a batch",
-										   ALLOCSET_DEFAULT_SIZES);
+	batch->context = context;
 	return batch;
 }
 
@@ -264,13 +282,18 @@ recent_page(AioRiBatch *batch, BlockNumber block)
 	return &batch->pages[block % PAGES];
 }
 
-/* Where this page has been found last; InvalidBuffer if that is not known. */
+/*
+ * Where this page has been found last; InvalidBuffer if that is not known.  Now
+ * and then it has to be asked for again, so that the page counts as used.
+ */
 Buffer
 AioRiRecentBuffer(AioRiBatch *batch, BlockNumber block)
 {
 	RecentPage *page = recent_page(batch, block);
 
-	return page->block == block ? page->buffer : InvalidBuffer;
+	if (page->block == block && page->uses++ < USES_MAX)
+		return page->buffer;
+	return InvalidBuffer;
 }
 
 void
@@ -280,6 +303,7 @@ AioRiRememberBuffer(AioRiBatch *batch, BlockNumber block, Buffer buffer)
 
 	page->block = block;
 	page->buffer = buffer;
+	page->uses = 0;
 }
 
 /* Have the processor fetch what the check of a later event will look at. */
@@ -287,13 +311,14 @@ static void
 fetch_ahead(AioRiBatch *batch, uint32 i)
 {
 	ItemPointer tid = &batch->places[i].tid;
-	Buffer		buffer;
+	RecentPage *page;
 
 	if (i >= batch->nplaces || !ItemPointerIsValid(tid))
 		return;
-	buffer = AioRiRecentBuffer(batch, ItemPointerGetBlockNumber(tid));
-	if (BufferIsValid(buffer))
-		AioPrefetchRecent(buffer, ItemPointerGetOffsetNumber(tid));
+	page = recent_page(batch, ItemPointerGetBlockNumber(tid));
+	if (page->block == ItemPointerGetBlockNumber(tid) &&
+		BufferIsValid(page->buffer))
+		AioPrefetchRecent(page->buffer, ItemPointerGetOffsetNumber(tid));
 }
 
 /* Find the rows that events from the one that is due on refer to. */
@@ -337,6 +362,8 @@ fill_batch(AioRiBatch *batch, Relation rel)
 ItemPointer
 AioRiFindPlace(AioRiBatch *batch, Relation rel)
 {
+	Place	   *place;
+
 	/* others may fire in between, of which no batch is made */
 	if (batch->next < batch->nplaces &&
 		batch->trigger != aio_trigger_due.trigger)
@@ -349,6 +376,6 @@ AioRiFindPlace(AioRiBatch *batch, Relation rel)
 	if (batch->next == batch->nplaces)
 		return NULL;
 	fetch_ahead(batch, batch->next + EVENTS_FETCHED);
-	return ItemPointerIsValid(&batch->places[batch->next].tid) ?
-		&batch->places[batch->next].tid : NULL;
+	place = &batch->places[batch->next++];
+	return ItemPointerIsValid(&place->tid) ? &place->tid : NULL;
 }

@@ -83,7 +83,8 @@ typedef struct RiCheck
 
 	uint32		nchecks;
 	LockedKey  *locked;			/* keys whose rows have been locked */
-	AioRiBatch *batch;			/* NULL: keys are not found in batches */
+	AioRiBatch *batch;			/* NULL: keys are not found in batches... */
+	bool		batch_tried;	/* ... and cannot be */
 } RiCheck;
 
 /* aio.direct_foreign_key_checks */
@@ -143,10 +144,6 @@ open_check(AioTriggerQueue *queue, Oid constraint, bool of_parent,
 		check->scan = index_beginscan(check->table, check->index,
 									  GetActiveSnapshot(), NULL,
 									  check->direct->target->lookup.nkeys, 0);
-		if (of_parent && rel->rd_rel->relam == HEAP_TABLE_AM_OID)
-			check->batch = AioRiMakeBatch(check->direct->search,
-										  check->direct->target,
-										  check->table, check->index);
 	}
 	queue->checks = lcons(check, queue->checks);
 	queue->end_checks = end_checks;
@@ -282,7 +279,7 @@ find_locked(RiCheck *check, const LockedKey *key, bool *is_locked)
 	uint32		hash;
 
 	*is_locked = false;
-	if (key->length == 0 || check->nchecks++ < CHECKS_BEFORE_REMEMBERING)
+	if (check->nchecks++ < CHECKS_BEFORE_REMEMBERING || key->length == 0)
 		return NULL;
 	if (check->locked == NULL)
 		check->locked =
@@ -427,9 +424,22 @@ find_parent(RiCheck *check, Relation rel, ScanKey keys)
 {
 	ItemPointer tid = NULL;
 
+	/* not for the few rows of most statements */
+	if (check->nchecks > CHECKS_BEFORE_REMEMBERING && !check->batch_tried &&
+		rel->rd_rel->relam == HEAP_TABLE_AM_OID)
+	{
+		MemoryContext old =
+			MemoryContextSwitchTo(GetMemoryChunkContext(check));
+
+		check->batch = AioRiMakeBatch(check->direct->search,
+									  check->direct->target,
+									  check->table, check->index);
+		check->batch_tried = true;
+		MemoryContextSwitchTo(old);
+	}
+
 	/* keys whose pages have to be read are looked up ahead one by one */
-	if (check->batch != NULL && check->nchecks > CHECKS_BEFORE_REMEMBERING &&
-		aio_ri_nahead == 0)
+	if (check->batch != NULL && aio_ri_nahead == 0)
 		tid = AioRiFindPlace(check->batch, rel);
 	return (tid != NULL &&
 			find_row_at(check, tid, keys, GetTransactionSnapshot())) ||

@@ -29,6 +29,7 @@
 #include "access/nbtree.h"
 #include "aio/btree_find.h"
 #include "aio/read.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -39,6 +40,9 @@
 
 /* keys in a row that need a page that is not in memory */
 #define KEYS_MISSED_MAX		32
+
+/* keys that are found, at most, before a leaf is unlocked */
+#define KEYS_AT_ONCE		256
 
 #define SIGN_BIT(bits)		(UINT64CONST(1) << ((bits) - 1))
 
@@ -322,8 +326,15 @@ AioBtreeFind(Relation index, Relation table, int nkeys, const Datum *keys,
 	PG_TRY();
 	{
 		for (uint32 i = 0; i < n && finder.nmissed < KEYS_MISSED_MAX; i++)
+		{
+			if (i % KEYS_AT_ONCE == 0)
+			{
+				leave_leaf(&finder);
+				CHECK_FOR_INTERRUPTS();
+			}
 			find_key(&finder, &keys[ranked[i].number * nkeys],
 					 &tids[ranked[i].number]);
+		}
 		leave_leaf(&finder);
 	}
 	PG_FINALLY();

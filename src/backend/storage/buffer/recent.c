@@ -24,7 +24,8 @@
 
 /*
  * Pin a page of a permanent relation's main fork, and count it, as ReadBuffer()
- * does, if it still is in this buffer.  Returns false if it is not.
+ * does, if it still is in this buffer; but the buffer's usage count does not
+ * rise.  Returns false if it is not.
  */
 bool
 AioPinRecent(Relation rel, BlockNumber block, Buffer buffer)

@@ -200,5 +200,22 @@ is(counted('on', 'idx_scan'), 5000, 'scans are counted');
 cmp_ok(counted('on', 'idx_blks_hit'), '<', 2000, 'pages of the index are read once for many rows');
 cmp_ok(counted('off', 'idx_blks_hit'), '>', 5000, 'a query reads them for each row');
 
+# More foreign keys than checks that stay open: they are opened for each row,
+# and nothing of that is left.
+is( $node->safe_psql(
+		'postgres', q{
+	CREATE TABLE many_keys (n int);
+	SELECT format('ALTER TABLE many_keys ADD p%s uuid DEFAULT md5(%L)::uuid REFERENCES parent_uuid', i, i) FROM generate_series(1, 33) i \gexec
+	CREATE TABLE memory (n int, bytes bigint);
+	CREATE FUNCTION note_memory() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			INSERT INTO memory SELECT NEW.n, sum(total_bytes) FROM pg_backend_memory_contexts;
+			RETURN NULL;
+		END $$;
+	CREATE TRIGGER zz AFTER INSERT ON many_keys FOR EACH ROW WHEN (NEW.n IN (100, 1100)) EXECUTE FUNCTION note_memory();
+	INSERT INTO many_keys SELECT generate_series(1, 1100);
+	SELECT max(bytes) - min(bytes) < 8 * 1024 * 1024 FROM memory}),
+	't', 'memory does not grow with the rows');
+
 $node->stop;
 done_testing();
