@@ -40,6 +40,7 @@
 #include "built_in_ams.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "utils/injection_point.h"
 #include "utils/memdebug.h"
 #include "utils/rel.h"
 
@@ -405,6 +406,7 @@ AioDrainBtree(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 	task.drain = drain;
 	while (AioLeafStreamNext(drain->stream, &buffer, &task.run))
 	{
+		INJECTION_POINT("aio-leaf-planned", NULL);
 		/* nbtree tells valgrind that nobody looks at a page without a lock */
 		VALGRIND_MAKE_MEM_DEFINED(BufferGetPage(buffer), BLCKSZ);
 		_bt_checkpage(drain->index, buffer);
