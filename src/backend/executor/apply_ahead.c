@@ -147,7 +147,7 @@ open_ahead(AioApplyAhead *ahead)
 {
 	int			limit = aio_lookup_ahead;
 
-	if (zero_damaged_pages || !AioTasksCanSuspend())
+	if (zero_damaged_pages || ignore_checksum_failure || !AioTasksCanSuspend())
 		return;
 	limit = Min(limit, 2 * AioTaskLimit());
 	if (limit < 1)

@@ -190,6 +190,7 @@ find_targets(PlanState *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_NestLoopState:
+			walk.stops = false;
 			return find_targets(outerPlanState(node), &walk);
 
 		case T_AppendState:
@@ -225,6 +226,7 @@ find_targets(PlanState *node, void *context)
 			return planstate_tree_walker(node, find_targets, &walk);
 
 		case T_MemoizeState:
+			walk.stops &= castNode(MemoizeState, node)->singlerow;
 			if (memoize_can_be_had(castNode(MemoizeState, node)))
 				walk.memoize = castNode(MemoizeState, node);
 			return planstate_tree_walker(node, find_targets, &walk);
@@ -266,6 +268,7 @@ find_targets(PlanState *node, void *context)
 			}
 
 		default:
+			walk.stops = false;
 			return planstate_tree_walker(node, find_targets, &walk);
 	}
 }

@@ -72,13 +72,14 @@ Oid			aio_rel_missed = InvalidOid;
 
 /*
  * How far ahead of need pages of this table may be read: 0 if its tablespace
- * wants no concurrency, a page is lost by being read, I/O is synchronous, or
- * tasks cannot be suspended.
+ * wants no concurrency, a page is lost by being read or the user is to be told
+ * that it is damaged, I/O is synchronous, or tasks cannot be suspended.
  */
 int
 AioLookupLimit(Relation heap)
 {
-	if (zero_damaged_pages || io_method == IOMETHOD_SYNC ||
+	if (zero_damaged_pages || ignore_checksum_failure ||
+		io_method == IOMETHOD_SYNC ||
 		!AioTasksCanSuspend() ||
 		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) == 0)
 		return 0;
@@ -369,7 +370,8 @@ is_about_page(int sqlerrcode)
 {
 	return (sqlerrcode == ERRCODE_DATA_CORRUPTED ||
 			sqlerrcode == ERRCODE_INDEX_CORRUPTED ||
-			ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_SYSTEM_ERROR) &&
+			ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_SYSTEM_ERROR ||
+			ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_INSUFFICIENT_RESOURCES) &&
 		!AioRelcacheIsBuilding();
 }
 

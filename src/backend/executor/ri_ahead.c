@@ -295,7 +295,10 @@ add_event(AioRiAhead *ahead, RiEvent *event, bool near, bool *has_read)
 	if (!queued.in_table)
 		return false;
 	source = get_source(ahead, queued.trigger, queued.relid);
-	if (!searches(source))
+
+	/* expressions of an index are evaluated as the trigger would */
+	if (!searches(source) ||
+		(source->recheck != NULL && queued.role != GetUserId()))
 		return false;
 	row = get_row(source, &queued, has_read);
 	event->row_wanted = row == NULL;

@@ -27,6 +27,7 @@ typedef struct AioTriggerEvent
 {
 	Oid			trigger;
 	Oid			relid;			/* the trigger's table */
+	Oid			role;			/* as which the trigger will be fired */
 	bool		in_table;		/* are its rows in that table? */
 	ItemPointerData old_tid;	/* invalid for INSERT */
 	ItemPointerData new_tid;	/* invalid for DELETE */
