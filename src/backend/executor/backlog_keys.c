@@ -20,11 +20,11 @@
  *
  * Others wait at the gate meanwhile, so a backlog is inserted in portions.
  * After each, those who have waited go first: they have a lock on the table
- * then.  Who else writes is asked for each portion.  Portions are small at
- * first, and grow while nobody waits.  If somebody has waited for long, the
- * next one is so small that it should take a tenth of a second.  That is not
- * aimed at before: where pages must be read, small portions read many of them
- * once more each time, and take several times as long altogether.
+ * then.  Who else writes is asked for each portion.  If somebody has waited for
+ * long, the next one is so small that it should take a tenth of a second; they
+ * grow again while nobody waits.  That is not aimed at before: where pages must
+ * be read, small portions read many of them once more each time, and take
+ * several times as long altogether.
  *
  * Where nobody else can write to the table anyway, or if the user wants it so,
  * all is inserted at once, without a gate.
@@ -52,8 +52,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* rows whose keys are inserted while a gate is closed: at first, and limits */
-#define ROWS_AT_FIRST	4096
+/* limits of the rows whose keys are inserted while a gate is closed */
 #define ROWS_MIN		1024
 #define ROWS_MAX		(64 * 1024)
 
@@ -301,7 +300,7 @@ insert_portion(AioTableBacklog *table, uint32 begin)
 	uint32		end;
 
 	if (table->rows_at_once == 0)
-		table->rows_at_once = ROWS_AT_FIRST;
+		table->rows_at_once = ROWS_MAX;
 	end = begin + (alone ? table->rows_at_once : ROWS_IN_ROW_ORDER);
 	if (!take_portion(table, end))
 		return end;

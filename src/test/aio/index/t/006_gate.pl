@@ -138,7 +138,7 @@ sub intact
 is(ways("$load; DELETE FROM t WHERE id > 0"), 'gate', 'alone: index order');
 is(ways("BEGIN; DELETE FROM t WHERE id = -1; $load; ROLLBACK"), 'gate', 'what this transaction has written does not matter');
 is(ways('INSERT INTO t SELECT n, 100000 - n FROM generate_series(70000, 1, -1) n; DELETE FROM t WHERE id > 0; VACUUM t'),
-	'gate, gate, gate, gate, gate', 'in portions, which grow from 4096 rows');
+	'gate, gate', 'in portions of 65,536 rows');
 is(ways("BEGIN; LOCK TABLE t IN SHARE MODE; $load; ROLLBACK"), '', 'whoever has the table alone needs no gate');
 is(ways("SET aio.batch_unique_keys = on; BEGIN; $load; ROLLBACK"), '', 'nor who does not want one');
 is(ways("SET aio.batch_unique_keys = off; BEGIN; $load; ROLLBACK"), '', 'nor who collects no keys');
@@ -197,13 +197,13 @@ $_->quit foreach @writers;
 run('DELETE FROM t WHERE id > 0');
 
 # A portion is smaller when somebody has waited for long, if that one is gone.
-$loader = held_up('INSERT INTO t SELECT n, 100000 - n FROM generate_series(60000, 1, -1) n');
+$loader = held_up('INSERT INTO t SELECT n, 100000 - n FROM generate_series(99000, 1, -1) n');
 start('INSERT INTO t VALUES (100001, 100001)', $other = $node->background_psql('postgres', on_error_stop => 0));
 waiting(1);
 run(q{SELECT pg_sleep(0.2); SELECT injection_points_attach('aio-gate-closed', 'notice')});
 wake_up();
 my ($rows) = said($loader) =~ /aio-gate-closed \((\d+) rows\)/;
-cmp_ok($rows, '<=', 4096 / 2, 'the next portion is smaller when somebody has waited');
+cmp_ok($rows, '<=', 65536 / 2, 'the next portion is smaller when somebody has waited');
 run(q{SELECT injection_points_detach('aio-gate-closed')});
 is(said($other), '', 'who has waited goes on');
 $other->quit;
