@@ -238,8 +238,8 @@ add_entries(Relation index, Buffer leaf, const AioEntry *entries,
 
 		if (PageAddItem(page, (Item) tuple, MAXALIGN(IndexTupleSize(tuple)),
 						offnum, false, false) == InvalidOffsetNumber)
-			elog(PANIC, "failed to add new item to block %u in index \"%s\"",
-				 BufferGetBlockNumber(leaf), RelationGetRelationName(index));
+			elog(PANIC, "entry %u of %u does not fit into block %u of index \"%s\"",
+				 i + 1, n, BufferGetBlockNumber(leaf), RelationGetRelationName(index));
 		/* before the next one is added: the record may get an image */
 		if (logged && !together)
 			log_entry(leaf, tuple, offnum);

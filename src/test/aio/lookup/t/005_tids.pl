@@ -74,28 +74,15 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	# Output of a script.
 	my $run = sub {
 		my ($script, $settings) = @_;
-		my ($output, $errors);
+
 		# rows whose deletion has been rolled back would keep pages in memory
-		$node->psql('postgres', qq{
-			VACUUM (FREEZE) view;
-			CHECKPOINT;
-			SELECT FROM pg_buffercache_evict_all();
-			\\set VERBOSITY verbose
-			\\set ON_ERROR_ROLLBACK on
-			\\set SHOW_CONTEXT never
+		$node->safe_psql('postgres', 'VACUUM (FREEZE) view');
+		return join "\n", run_cold($node, $script, before => qq{
 			SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off;
 			SET max_parallel_workers_per_gather = 0;
-			$settings
-			BEGIN;
-			$script;
-			ROLLBACK}, on_error_stop => 0, stdout => \$output, stderr => \$errors);
-		return $output . "\n" . join "\n", grep { !/^(LOCATION|SCHEMA NAME):/ } map { s/^psql:<stdin>:\d+: //r } split /\n/, $errors;
+			$settings});
 	};
-	my $lookups = sub {
-		my ($count) = @_;
-		return $node->safe_psql('postgres', qq{
-			SELECT coalesce(sum($count), 0) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'});
-	};
+	my $lookups = sub { return lookups_ahead($node, @_) };
 
 	foreach my $case ($method eq $first ? @cold : @cold[0, 6])
 	{

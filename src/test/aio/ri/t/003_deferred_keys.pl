@@ -149,27 +149,13 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	my $run = sub {
 		my ($settings, @scripts) = @_;
 		my $script = join ';', map { ($_, 'SELECT FROM pg_buffercache_evict_all()') } @scripts;
-		my ($output, $errors);
-		$node->psql('postgres', qq{
-			CHECKPOINT;
-			SELECT FROM pg_buffercache_evict_all();
-			\\set VERBOSITY verbose
-			\\set ON_ERROR_ROLLBACK on
-			\\set SHOW_CONTEXT never
+
+		return join "\n", run_cold($node, "SET CONSTRAINTS ALL DEFERRED; $script", before => qq{
 			SELECT setval(oid::regclass, 1) FROM pg_class WHERE relkind = 'S';
 			SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off;
-			$settings
-			BEGIN;
-			SET CONSTRAINTS ALL DEFERRED;
-			$script;
-			ROLLBACK}, on_error_stop => 0, stdout => \$output, stderr => \$errors);
-		return $output . "\n" . join "\n", grep { !/^(LOCATION|SCHEMA NAME):/ } map { s/^psql:<stdin>:\d+: //r } split /\n/, $errors;
+			$settings});
 	};
-	my $lookups = sub {
-		my ($count) = @_;
-		return $node->safe_psql('postgres', qq{
-			SELECT coalesce(sum($count), 0) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'});
-	};
+	my $lookups = sub { return lookups_ahead($node, @_) };
 
 	# Compare results, and see that the last but one of these scripts looks up
 	# ahead.
