@@ -69,6 +69,7 @@ struct SimDiskOp
 
 int			sim_disk_time;
 int			sim_faults;
+int			sim_sync_faults;
 int			sim_shorts;
 
 static SimInode inodes[INODES_MAX];
@@ -475,7 +476,7 @@ SimDiskSync(int fd)
 
 	SimPoint();
 	op = begin(fd, false);
-	op->result = SimChance(&sim_world, sim_faults) ? -EIO : 0;
+	op->result = SimChance(&sim_world, sim_sync_faults) ? -EIO : 0;
 	memcpy(op->content, op->inode->cached, wal_segment_size);
 	for (int n = 0; n < wal_segment_size / SECTOR; n++)
 		op->versions[n] = op->inode->sectors[n].version;

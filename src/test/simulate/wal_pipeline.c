@@ -238,6 +238,7 @@ choose_parameters(void)
 	sim_by_priority = SimChance(&sim_world, 400);
 	sim_disk_time = SimChance(&sim_world, 500) ? 3000 : 1 + SimUpTo(&sim_world, 300);
 	sim_faults = SimChance(&sim_world, 200) ? SimUpTo(&sim_world, 60) : 0;
+	sim_sync_faults = SimChance(&sim_world, 100) ? SimUpTo(&sim_world, 300) : sim_faults;
 	sim_shorts = SimChance(&sim_world, 300) ? SimUpTo(&sim_world, 200) : 0;
 	CommitDelay = SimChance(&sim_world, 100) ? 20 : 0;
 	WalWriterFlushAfter = SimUpTo(&sim_world, 20);

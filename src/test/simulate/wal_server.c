@@ -461,6 +461,8 @@ AioWalOpenSegment(XLogSegNo segno, TimeLineID tli, int sync_method,
 		errno = inode == NULL ? ENOENT : EMFILE;
 		return -1;
 	}
+	if (SimChance(&sim_world, 50))
+		pg_usleep(SimUpTo(&sim_world, 3 * sim_disk_time));
 	return SimFileOpen(inode, sync_method);
 }
 

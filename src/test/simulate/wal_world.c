@@ -328,7 +328,7 @@ errmsg(const char *format,...)
 void
 SimReport(int level)
 {
-	uint64		soon = sim_steps + SimUpTo(&sim_world, 400);
+	uint64		soon = sim_steps + SimUpTo(&sim_world, SimChance(&sim_world, 300) ? 4000 : 400);
 
 	SIM_CHECK(level == PANIC, "an error is raised that is no PANIC");
 	sim_panicked = true;

@@ -113,6 +113,7 @@ typedef struct SimDiskOp SimDiskOp;
 
 extern int	sim_disk_time;		/* of an operation, at most; microseconds */
 extern int	sim_faults;			/* errors: chances in a thousand */
+extern int	sim_sync_faults;
 extern int	sim_shorts;			/* short writes, likewise */
 
 extern void SimDiskReset(void);

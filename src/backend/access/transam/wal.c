@@ -699,6 +699,7 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 	WalSync    *sync;
 	instr_time	start;
 	bool		needs_sync;
+	int			fd = -1;
 
 	update_positions(&written, &flushed);
 	from = pg_atomic_read_u64(&pipeline->syncing);
@@ -721,10 +722,13 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 		Min(written, upto) > Max(from, flushed);
 	INSTR_TIME_SET_CURRENT(start);
 	write_now(upto, tli);
+
+	if (needs_sync)
+		fd = AioWalFileToSync(segno, tli);
 	LWLockRelease(WALWriteLock);
 	INJECTION_POINT_CACHED("aio-wal-written", NULL);
 	if (needs_sync)
-		AioWalSyncNow(segno, tli);
+		AioWalSyncNow(fd, segno, tli);
 	update_sync_time(start);
 
 	/* walsenders are woken when we have left the critical section */

@@ -142,41 +142,54 @@ AioWalWriteNow(int fd, XLogSegNo segno, TimeLineID tli,
 	}
 }
 
+pg_noreturn static void
+panic_sync(XLogSegNo segno, TimeLineID tli, const char *msg)
+{
+	char		name[MAXFNAMELEN];
+	int			save_errno = errno;
+
+	XLogFileName(name, tli, segno, wal_segment_size);
+	errno = save_errno;
+	ereport(PANIC,
+			(errcode_for_file_access(),
+			 errmsg(msg, name)));
+}
+
+/*
+ * A file of the WAL, open for AioWalSyncNow(), or -1 if nothing is synced; with
+ * WALWriteLock held.
+ *
+ * If it cannot be written back, the kernel tells all who have the file open
+ * when the first of them is told, and nobody who opens it later.  Unless it is
+ * open before the next sync can begin, that one may be told and be about to
+ * PANIC, while ours succeeds and what is lost counts as flushed.
+ */
+int
+AioWalFileToSync(XLogSegNo segno, TimeLineID tli)
+{
+	int			fd;
+
+	if (!enableFsync)
+		return -1;
+	fd = AioWalFile(segno, tli, false);
+	if (fd < 0)
+		panic_sync(segno, tli, _("could not open file \"%s\": %m"));
+	return fd;
+}
+
 /*
  * Have what was written to a file synced, and wait for it: also what was
  * written while wal_sync_method was another.
  */
 void
-AioWalSyncNow(XLogSegNo segno, TimeLineID tli)
+AioWalSyncNow(int fd, XLogSegNo segno, TimeLineID tli)
 {
-	const char *msg;
-	int			fd;
-
-	if (!enableFsync)
-		return;
-	fd = AioWalFile(segno, tli, false);
-	if (fd >= 0 && !AioWalMethodSyncsWrites(wal_sync_method))
-	{
-		issue_xlog_fsync(fd, segno, tli);
-		return;
-	}
-
-	msg = NULL;
 	if (fd < 0)
-		msg = _("could not open file \"%s\": %m");
+		return;
+	if (!AioWalMethodSyncsWrites(wal_sync_method))
+		issue_xlog_fsync(fd, segno, tli);
 	else if (AioWalFdatasync(fd) != 0)
-		msg = _("could not fdatasync file \"%s\": %m");
-	if (msg != NULL)
-	{
-		char		name[MAXFNAMELEN];
-		int			save_errno = errno;
-
-		XLogFileName(name, tli, segno, wal_segment_size);
-		errno = save_errno;
-		ereport(PANIC,
-				(errcode_for_file_access(),
-				 errmsg(msg, name)));
-	}
+		panic_sync(segno, tli, _("could not fdatasync file \"%s\": %m"));
 }
 
 /*

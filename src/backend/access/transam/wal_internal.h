@@ -18,7 +18,8 @@ extern int	AioWalFile(XLogSegNo segno, TimeLineID tli, bool create);
 extern void AioWalCloseFilesBefore(XLogSegNo segno);
 extern void AioWalWriteNow(int fd, XLogSegNo segno, TimeLineID tli,
 						   const char *from, Size nbytes, uint32 offset);
-extern void AioWalSyncNow(XLogSegNo segno, TimeLineID tli);
+extern int	AioWalFileToSync(XLogSegNo segno, TimeLineID tli);
+extern void AioWalSyncNow(int fd, XLogSegNo segno, TimeLineID tli);
 extern void AioWalStartWrite(PgAioHandle *ioh, int fd, XLogSegNo segno,
 							 TimeLineID tli, char *from, Size nbytes,
 							 uint32 offset, uint64 number);
