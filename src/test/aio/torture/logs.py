@@ -51,6 +51,9 @@ STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|W
 SUBSCRIBING = re.compile(r'could not connect to the publisher|could not (receive|send) data (from|to) WAL stream|'
                          r'could not start WAL streaming|could not send end-of-streaming message|could not receive .* from the publisher|'
                          r'replication slot "sub" is active for PID|lost connection to the logical replication|'
+                         r'could not receive database system identifier|'
+                         # the next worker starts before the last one, which is ending, has let go of it
+                         r'replication origin with ID \d+ is already active|'
                          r'logical replication parallel apply worker exited due to error')
 
 
