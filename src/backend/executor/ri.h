@@ -136,12 +136,17 @@ typedef struct AioRiBatch AioRiBatch;
 
 extern AioRiBatch *AioRiMakeBatch(const AioRiSearch *search,
 								  const AioRiTarget *target,
-								  Relation table, Relation index);
+								  Relation table, Relation index,
+								  bool of_parent, uint64 missed);
 extern void AioRiFreeBatch(AioRiBatch *batch);
 extern ItemPointer AioRiFindPlace(AioRiBatch *batch, Relation rel);
+extern void AioRiReadAhead(AioRiBatch *batch, Relation rel);
 extern Buffer AioRiRecentBuffer(AioRiBatch *batch, BlockNumber block);
 extern void AioRiRememberBuffer(AioRiBatch *batch, BlockNumber block,
 								Buffer buffer);
+
+/* ri_check.c */
+extern bool AioRiFindsInBatches(const AioTriggerQueue *queue, Oid trigger);
 
 /* ri_direct.c */
 extern uint64 aio_ri_generation;

@@ -12,6 +12,8 @@
  * the window.  A row whose own page is not in memory is read first, and probed
  * when it has come near.  The triggers do not know of all this.
  *
+ * Nothing of this is done for keys that are found in batches (ri_batch.c).
+ *
  * Tests: src/test/aio/ri.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -74,6 +76,7 @@ typedef struct RiEvent
 
 struct AioRiAhead
 {
+	AioTriggerQueue *queue;
 	MemoryContext context;
 	MemoryContext probe_context;	/* until all probes have ended */
 	HTAB	   *sources;
@@ -93,6 +96,7 @@ struct AioRiAhead
 	uint32		first;			/* the next one that will be fired; counted, */
 	uint32		end;			/* like the end, */
 	uint32		ndone;			/* and the first that has a step to make */
+	bool		batched;		/* keys of others are found in batches */
 
 	/* while events are looked up */
 	AioRiProbes probes;
@@ -159,16 +163,22 @@ get_ahead(AioTriggerQueue *queue)
 	ctl.hcxt = ahead->context;
 	ahead->sources = hash_create("triggers of foreign keys", 16, &ctl,
 								 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ahead->queue = queue;
 	queue->ahead = ahead;
 	queue->forget_ahead = forget_ahead;
 	return ahead;
 }
 
-/* Do events of this trigger search for anything? */
+/* Do events of this trigger search for anything that is probed? */
 static inline bool
-searches(const RiSource *source)
+searches(AioRiAhead *ahead, const RiSource *source)
 {
-	return source->search != NULL || source->recheck != NULL;
+	if (source->search == NULL)
+		return source->recheck != NULL;
+	if (!AioRiFindsInBatches(ahead->queue, source->trigger))
+		return true;
+	ahead->batched = true;
+	return false;
 }
 
 static const Trigger *
@@ -297,7 +307,7 @@ add_event(AioRiAhead *ahead, RiEvent *event, bool near, bool *has_read)
 	source = get_source(ahead, queued.trigger, queued.relid);
 
 	/* expressions of an index are evaluated as the trigger would */
-	if (!searches(source) ||
+	if (!searches(ahead, source) ||
 		(source->recheck != NULL && queued.role != GetUserId()))
 		return false;
 	row = get_row(source, &queued, has_read);
@@ -371,6 +381,7 @@ look_ahead(AioRiAhead *ahead)
 	MemoryContextReset(ahead->probe_context);
 	old = MemoryContextSwitchTo(ahead->probe_context);
 	MemSet(&ahead->probes, 0, sizeof(ahead->probes));
+	ahead->batched = false;
 	nnew = add_events(ahead, &has_read);
 	if (ahead->probes.probes == NIL && has_read)
 		AioSubmitBatch();
@@ -380,6 +391,10 @@ look_ahead(AioRiAhead *ahead)
 
 	if (nnew > 0)
 		AioWindowLooked(&ahead->window, nnew, has_read);
+
+	/* keys are found in batches now */
+	if (nnew == 0 && ahead->first == ahead->end && ahead->batched)
+		ahead->window.distance = 0;
 	if (ahead->window.distance >= DISTANCE_USEFUL)
 		ahead->waits_wanted = AIO_WAITS_BEFORE_OPENING;
 }
@@ -474,7 +489,7 @@ count_wait(AioRiAhead *ahead)
 
 	AioGetTriggerEvent(&aio_trigger_due.cursor, &event);
 	source = get_source(ahead, event.trigger, event.relid);
-	if (!searches(source) ||
+	if (!searches(ahead, source) ||
 		(!AIO_LOOKUPS_FORCED && !searches_in(source, aio_rel_missed)))
 		return;
 	if (ahead->open)

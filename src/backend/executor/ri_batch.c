@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ri_batch.c
- *	  Find the rows that foreign keys refer to, for many events at a time.
+ *	  Find the keys of foreign keys, for many events at a time.
  *
  * The events of a trigger that are still queued tell which keys will be checked
  * next.  Those of many are found in the index together (btree_find.c), which
@@ -9,11 +9,21 @@
  * are to which they refer.  A batch is twice as large as the one before, unless
  * that has found less than half of its keys, or keys are too wide.
  *
+ * When pages have been missed, those that a batch needs are read ahead: the
+ * leaves in the order of the keys, then the pages of the table in their own
+ * order, so that neighbours are read together.  All of them have to stay in
+ * memory until their events are fired, so a batch has no more events than a
+ * part of the shared buffers, and fewer if pages get lost.
+ *
+ * For rows that are deleted, or get other keys, nothing is remembered of what a
+ * batch finds: it only has pages read.  That none refers to them is for the
+ * search to say.
+ *
  * INVARIANT-75: what a batch has found is a guess.  A row is the one that is
  * referred to if, when its event is fired, it is there, it is visible to the
  * check's snapshot, and it has the key.  Otherwise the index is searched.  A
- * batch holds no lock, and reads no page but those of the rows that refer,
- * which their events need anyway.
+ * batch holds no lock, and fails nothing: keys whose pages cannot be read are
+ * not found.
  *
  * Tests: src/test/aio/ri.
  *
@@ -30,7 +40,9 @@
 #include "aio/lookup.h"
 #include "aio/read.h"
 #include "aio/recent.h"
+#include "aio/usage.h"
 #include "catalog/pg_am_d.h"
+#include "common/int.h"
 #include "miscadmin.h"
 #include "ri.h"
 #include "storage/aio.h"
@@ -42,6 +54,12 @@
 /* events of the first batch, and of the largest */
 #define EVENTS_FIRST	128
 #define EVENTS_MAX		32768
+
+/* events of a batch for which pages are read, as a part of the buffers */
+#define BUFFERS_PART	4
+
+/* the part of a batch whose pages get lost before they are needed */
+#define LOST_PART		8
 
 /* bytes of their keys, beyond which a batch ends with a page */
 #define KEY_BYTES_MAX	(1024 * 1024)
@@ -73,27 +91,33 @@ struct AioRiBatch
 {
 	const AioRiSearch *search;
 	const AioRiTarget *target;
-	Relation	table;			/* that is referred to */
+	Relation	table;			/* that is searched */
 	Relation	index;
+	bool		of_parent;		/* that is the one referred to */
 
-	Oid			trigger;		/* whose events they are */
 	Place	   *places;			/* in the order of the queue */
 	uint32		nplaces;
 	uint32		next;			/* the first that may still be fired */
 	uint32		size;			/* of the next batch */
 	Size		bytes;			/* of the keys of this one */
+	uint32		nread;			/* pages that have been read for this one */
+	uint32		size_max;		/* more lost their pages */
+	uint64		missed;			/* aio_pages_missed before it was made, */
+	uint64		missed_making;	/* and how often meanwhile */
 	RecentPage *pages;			/* of the table */
 	MemoryContext context;		/* while keys are found */
 };
 
 /*
- * Batches of events whose keys are found in this table by this index; NULL if
- * that is not possible.  Both stay open as long as it is used.  Allocated in
- * the current memory context.
+ * Batches of events whose keys are found in this table by this index, the one
+ * that is referred to if of_parent; NULL if that is not possible.  Both stay
+ * open as long as it is used.  aio_pages_missed was 'missed' before the first
+ * of the events.  Allocated in the current memory context.
  */
 AioRiBatch *
 AioRiMakeBatch(const AioRiSearch *search, const AioRiTarget *target,
-			   Relation table, Relation index)
+			   Relation table, Relation index, bool of_parent,
+			   uint64 missed)
 {
 	AioRiBatch *batch;
 	MemoryContext context;
@@ -130,7 +154,10 @@ AioRiMakeBatch(const AioRiSearch *search, const AioRiTarget *target,
 	batch->target = target;
 	batch->table = table;
 	batch->index = index;
+	batch->of_parent = of_parent;
 	batch->size = EVENTS_FIRST;
+	batch->size_max = EVENTS_MAX;
+	batch->missed = missed;
 	batch->context = context;
 	return batch;
 }
@@ -153,7 +180,6 @@ list_events(AioRiBatch *batch, Relation rel)
 	AioTriggerCursor cursor = aio_trigger_due.cursor;
 	uint32		passed = 0;
 
-	batch->trigger = aio_trigger_due.trigger;
 	batch->nplaces = batch->next = 0;
 	do
 	{
@@ -161,12 +187,12 @@ list_events(AioRiBatch *batch, Relation rel)
 		Place	   *place = &batch->places[batch->nplaces];
 
 		AioGetTriggerEvent(&cursor, &event);
-		if (event.trigger != batch->trigger)
+		if (event.trigger != aio_trigger_due.trigger)
 			continue;
 		if (!event.in_table || event.relid != RelationGetRelid(rel))
 			break;
 		place->event = cursor.event;
-		place->row = event.new_tid;
+		place->row = batch->of_parent ? event.new_tid : event.old_tid;
 		ItemPointerSetInvalid(&place->tid);
 		batch->nplaces++;
 	} while (++passed < batch->size && AioNextTriggerEvent(&cursor));
@@ -211,35 +237,25 @@ get_key(AioRiBatch *batch, Relation rel, Page page, ItemPointer tid, Datum *key)
 	return true;
 }
 
-/* Begin to read the rows' own pages, which the events will need soon. */
+/* Read the rows' own pages, which the events will need soon. */
 static void
-begin_rows(AioRiBatch *batch, Relation rel)
+read_own_rows(AioRiBatch *batch, Relation rel, int limit)
 {
-	BlockNumber last = InvalidBlockNumber;
-	bool		begun = false;
+	AioWantedPages wanted = {.rel = rel,.limit = limit};
 
-	if (aio_lookup_ahead == 0 || io_method == IOMETHOD_SYNC)
+	if (limit == 0)
 		return;
 	for (uint32 i = 0; i < batch->nplaces; i++)
-	{
-		BlockNumber block = ItemPointerGetBlockNumber(&batch->places[i].row);
-		AioReadAheadResult result;
-
-		if (block == last)
-			continue;
-		last = block;
-		result = AioReadAhead(rel, block);
-		if (result == AIO_READ_AHEAD_FULL)
-			break;
-		begun |= result == AIO_READ_AHEAD_BEGUN;
-	}
-	if (begun)
-		AioSubmitBatch();
+		AioWantPage(&wanted, ItemPointerGetBlockNumber(&batch->places[i].row));
+	AioReadWanted(&wanted);
+	if (wanted.nbegun > 0)
+		AioReadAheadWaitAll();
 }
 
 /*
  * Set the keys of rows, and which place each belongs to.  Returns how many
- * there are.
+ * there are.  Rows whose pages are not in memory are left out: to read them
+ * might fail before their events are due.
  */
 static uint32
 get_keys(AioRiBatch *batch, Relation rel, Datum *keys, uint32 *place_of)
@@ -258,6 +274,13 @@ get_keys(AioRiBatch *batch, Relation rel, Datum *keys, uint32 *place_of)
 		{
 			batch->nplaces = batch->size = i;
 			break;
+		}
+		if (!AioPageIsHere(rel, block))
+		{
+			while (i < batch->nplaces &&
+				   ItemPointerGetBlockNumber(&batch->places[i].row) == block)
+				i++;
+			continue;
 		}
 		buffer = ReadBuffer(rel, block);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -321,11 +344,87 @@ fetch_ahead(AioRiBatch *batch, uint32 i)
 		AioPrefetchRecent(page->buffer, ItemPointerGetOffsetNumber(tid));
 }
 
-/* Find the rows that events from the one that is due on refer to. */
+/* Is it likely that a batch needs pages that are not in memory? */
+static bool
+misses_pages(const AioRiBatch *batch)
+{
+	return batch->nread > 0 || batch->missed != aio_pages_missed ||
+		AIO_LOOKUPS_FORCED;
+}
+
+/* How many pages of this table, or its indexes, may be in flight. */
+static int
+limit_of(Relation table)
+{
+	int			limit = AioLookupLimit(table) * io_combine_limit;
+
+	return Min(limit, Max((int) GetPinLimit(), 1));
+}
+
+static int
+compare_blocks(const void *a, const void *b)
+{
+	return pg_cmp_u32(*(const BlockNumber *) a, *(const BlockNumber *) b);
+}
+
+/* Begin to read the pages of the table on which these rows are. */
+static uint32
+read_rows(AioRiBatch *batch, const ItemPointerData *tids, uint32 n, int limit)
+{
+	AioWantedPages wanted = {.rel = batch->table,.limit = limit};
+	BlockNumber *blocks = palloc_array(BlockNumber, n);
+	uint32		nblocks = 0;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (ItemPointerIsValid(&tids[i]))
+			blocks[nblocks++] = ItemPointerGetBlockNumber(&tids[i]);
+	}
+	qsort(blocks, nblocks, sizeof(BlockNumber), compare_blocks);
+	for (uint32 i = 0; i < nblocks; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		AioWantPage(&wanted, blocks[i]);
+	}
+	AioReadWanted(&wanted);
+	AioSubmitBatch();
+	return wanted.nbegun;
+}
+
+/* How large the next batch is, after this one of which so many are found. */
+static void
+choose_size(AioRiBatch *batch, uint32 n, uint32 nfound)
+{
+	if (batch->of_parent && nfound < n / 2)
+		batch->size = EVENTS_FIRST;
+	else if (batch->bytes <= KEY_BYTES_MAX / 2)
+		batch->size = Min(2 * batch->size, batch->size_max);
+}
+
+/*
+ * Pages are going to be read: bound the batch by the buffers, and make it
+ * smaller if many pages that were read for the last one have been read again.
+ * Some may only have been awaited.
+ */
+static void
+bound_size(AioRiBatch *batch)
+{
+	uint64		lost = aio_pages_missed - batch->missed - batch->missed_making;
+
+	if (batch->nread > 0 &&
+		lost > Max(batch->nplaces / LOST_PART, (uint32) io_max_concurrency))
+		batch->size_max = Max(batch->nplaces / 2, EVENTS_FIRST);
+	batch->size = Min(batch->size, Min(batch->size_max,
+									   Max(NBuffers / BUFFERS_PART, EVENTS_FIRST)));
+}
+
+/* Find the keys of events, from the one that is due on. */
 static void
 fill_batch(AioRiBatch *batch, Relation rel)
 {
 	int			nkeys = batch->target->lookup.nkeys;
+	int			limit = misses_pages(batch) ? limit_of(batch->table) : 0;
+	uint64		missed = aio_pages_missed;
 	MemoryContext old;
 	uint32	   *place_of;
 	Datum	   *keys;
@@ -333,26 +432,56 @@ fill_batch(AioRiBatch *batch, Relation rel)
 	uint32		nfound;
 	uint32		n;
 
+	if (limit > 0)
+		bound_size(batch);
 	batch->places = batch->places == NULL ?
 		MemoryContextAlloc(GetMemoryChunkContext(batch),
 						   batch->size * sizeof(Place)) :
 		repalloc(batch->places, batch->size * sizeof(Place));
 	list_events(batch, rel);
-	begin_rows(batch, rel);
+	if (batch->nplaces <= 1)
+	{
+		batch->next = batch->nplaces;
+		return;
+	}
+	read_own_rows(batch, rel, limit);
 	old = MemoryContextSwitchTo(batch->context);
 	keys = palloc_array(Datum, batch->nplaces * nkeys);
 	place_of = palloc_array(uint32, batch->nplaces);
 	tids = palloc_array(ItemPointerData, batch->nplaces);
 	n = get_keys(batch, rel, keys, place_of);
-	nfound = AioBtreeFind(batch->index, batch->table, nkeys, keys, n, tids);
-	for (uint32 i = 0; i < n; i++)
+	nfound = AioBtreeFind(batch->index, batch->table, nkeys, keys, n, tids,
+						  limit, &batch->nread);
+	if (limit > 0)
+	{
+		batch->nread += read_rows(batch, tids, n, limit);
+		for (uint32 i = 0; i < n; i++)
+			AioCountLookup(i < batch->nread, 1);
+	}
+	for (uint32 i = 0; i < n && batch->of_parent; i++)
 		batch->places[place_of[i]].tid = tids[i];
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(batch->context);
-	if (nfound < n / 2)
-		batch->size = EVENTS_FIRST;
-	else if (batch->bytes <= KEY_BYTES_MAX / 2)
-		batch->size = Min(2 * batch->size, EVENTS_MAX);
+	choose_size(batch, n, nfound);
+	batch->missed = missed;
+	batch->missed_making = aio_pages_missed - missed;
+}
+
+/*
+ * The place in the batch of the event that is due, one of rel's; NULL if it has
+ * none.  When the batch is at its end, a new one is made, if it is of use.
+ */
+static Place *
+find_event(AioRiBatch *batch, Relation rel)
+{
+	while (batch->next < batch->nplaces &&
+		   batch->places[batch->next].event != aio_trigger_due.cursor.event)
+		batch->next++;
+	if (batch->next == batch->nplaces && (batch->of_parent || misses_pages(batch)))
+		fill_batch(batch, rel);
+	if (batch->next == batch->nplaces)
+		return NULL;
+	return &batch->places[batch->next++];
 }
 
 /*
@@ -362,20 +491,22 @@ fill_batch(AioRiBatch *batch, Relation rel)
 ItemPointer
 AioRiFindPlace(AioRiBatch *batch, Relation rel)
 {
-	Place	   *place;
+	Place	   *place = find_event(batch, rel);
 
-	/* others may fire in between, of which no batch is made */
-	if (batch->next < batch->nplaces &&
-		batch->trigger != aio_trigger_due.trigger)
+	Assert(batch->of_parent);
+	if (place == NULL)
 		return NULL;
-	while (batch->next < batch->nplaces &&
-		   batch->places[batch->next].event != aio_trigger_due.cursor.event)
-		batch->next++;
-	if (batch->next == batch->nplaces)
-		fill_batch(batch, rel);
-	if (batch->next == batch->nplaces)
-		return NULL;
-	fetch_ahead(batch, batch->next + EVENTS_FETCHED);
-	place = &batch->places[batch->next++];
+	fetch_ahead(batch, batch->next - 1 + EVENTS_FETCHED);
 	return ItemPointerIsValid(&place->tid) ? &place->tid : NULL;
+}
+
+/*
+ * The event that is due, one of rel's, will be followed by searches for rows
+ * that refer to others like its own: read ahead what they need.
+ */
+void
+AioRiReadAhead(AioRiBatch *batch, Relation rel)
+{
+	Assert(!batch->of_parent);
+	(void) find_event(batch, rel);
 }

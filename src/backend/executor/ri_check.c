@@ -36,6 +36,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "aio/backlog.h"
+#include "aio/lookup.h"
 #include "aio/recent.h"
 #include "catalog/pg_am_d.h"
 #include "commands/trigger.h"
@@ -66,10 +67,10 @@ typedef struct LockedKey
 	uint8		length;			/* 0: none */
 } LockedKey;
 
-/* The checks of a foreign key in one of its two tables. */
+/* The checks of a foreign key in one of its two tables, by one trigger. */
 typedef struct RiCheck
 {
-	Oid			constraint;
+	Oid			trigger;
 	bool		of_parent;
 	uint64		generation;		/* in which 'direct' is valid */
 	const AioRiDirect *direct;
@@ -83,6 +84,7 @@ typedef struct RiCheck
 
 	uint32		nchecks;
 	LockedKey  *locked;			/* keys whose rows have been locked */
+	uint64		missed;			/* aio_pages_missed before the first */
 	AioRiBatch *batch;			/* NULL: keys are not found in batches... */
 	bool		batch_tried;	/* ... and cannot be */
 } RiCheck;
@@ -129,7 +131,8 @@ open_check(AioTriggerQueue *queue, Oid constraint, bool of_parent,
 	MemoryContext old = MemoryContextSwitchTo(context);
 	RiCheck    *check = palloc0(sizeof(RiCheck));
 
-	check->constraint = constraint;
+	check->trigger = aio_trigger_due.trigger;
+	check->missed = aio_pages_missed;
 	check->of_parent = of_parent;
 	check->owner = CurrentResourceOwner;
 	check->generation = aio_ri_generation;
@@ -216,7 +219,7 @@ get_check(const TriggerData *trigger, Oid constraint, bool of_parent,
 	queue = AioTriggerQueueOf(aio_trigger_due.estate);
 	foreach_ptr(RiCheck, known, queue->checks)
 	{
-		if (known->constraint != constraint || known->of_parent != of_parent)
+		if (known->trigger != due)
 			continue;
 		check = known;
 		break;
@@ -418,32 +421,62 @@ find_row_at(RiCheck *check, ItemPointer tid, ScanKey keys, Snapshot snapshot)
 	return found;
 }
 
+/* The batches in which keys of rel's rows are found; NULL if they are not. */
+static AioRiBatch *
+get_batch(RiCheck *check, Relation rel)
+{
+	MemoryContext old;
+
+	/* not for the few rows of most statements */
+	if (check->batch_tried || check->nchecks <= CHECKS_BEFORE_REMEMBERING ||
+		rel->rd_rel->relam != HEAP_TABLE_AM_OID)
+		return check->batch;
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
+	check->batch = AioRiMakeBatch(check->direct->search, check->direct->target,
+								  check->table, check->index,
+								  check->of_parent, check->missed);
+	check->batch_tried = true;
+	MemoryContextSwitchTo(old);
+	return check->batch;
+}
+
+/* Are the keys that this trigger checks found in batches? */
+bool
+AioRiFindsInBatches(const AioTriggerQueue *queue, Oid trigger)
+{
+	foreach_ptr(RiCheck, check, queue->checks)
+	{
+		if (check->trigger == trigger)
+			return check->batch != NULL;
+	}
+	return false;
+}
+
 /* Find the row that is referred to, and lock it. */
 static bool
 find_parent(RiCheck *check, Relation rel, ScanKey keys)
 {
-	ItemPointer tid = NULL;
+	AioRiBatch *batch = get_batch(check, rel);
+	ItemPointer tid = batch != NULL ? AioRiFindPlace(batch, rel) : NULL;
 
-	/* not for the few rows of most statements */
-	if (check->nchecks > CHECKS_BEFORE_REMEMBERING && !check->batch_tried &&
-		rel->rd_rel->relam == HEAP_TABLE_AM_OID)
-	{
-		MemoryContext old =
-			MemoryContextSwitchTo(GetMemoryChunkContext(check));
-
-		check->batch = AioRiMakeBatch(check->direct->search,
-									  check->direct->target,
-									  check->table, check->index);
-		check->batch_tried = true;
-		MemoryContextSwitchTo(old);
-	}
-
-	/* keys whose pages have to be read are looked up ahead one by one */
-	if (check->batch != NULL && aio_ri_nahead == 0)
-		tid = AioRiFindPlace(check->batch, rel);
 	return (tid != NULL &&
 			find_row_at(check, tid, keys, GetTransactionSnapshot())) ||
 		find_row(check, keys, GetTransactionSnapshot());
+}
+
+/* Find a row that refers to one with these keys, which is one of rel's. */
+static bool
+find_child(RiCheck *check, Relation rel, ScanKey keys)
+{
+	AioRiBatch *batch = get_batch(check, rel);
+
+	check->nchecks++;
+	if (batch != NULL)
+		AioRiReadAhead(batch, rel);
+
+	/* rows that its snapshot is too old for count, too */
+	return find_row(check, keys, IsolationUsesXactSnapshot() ?
+					GetLatestSnapshot() : GetTransactionSnapshot());
 }
 
 /*
@@ -498,11 +531,9 @@ AioRiHasNoChild(const TriggerData *trigger, Oid constraint, Relation fk_rel,
 	RiCheck    *check = get_check(trigger, constraint, false, fk_rel);
 	ScanKeyData keys[INDEX_MAX_KEYS];
 
-	/* rows that its snapshot is too old for count, too */
 	if (check == NULL ||
 		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys) ||
-		find_row(check, keys, IsolationUsesXactSnapshot() ?
-				 GetLatestSnapshot() : GetTransactionSnapshot()))
+		find_child(check, trigger->tg_relation, keys))
 		return false;
 	table_close(fk_rel, NoLock);
 	return true;

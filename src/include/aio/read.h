@@ -58,6 +58,16 @@ typedef enum AioReadAheadResult
 	AIO_READ_AHEAD_FULL,		/* as much is in flight as may be */
 } AioReadAheadResult;
 
+/* Neighbouring pages of a relation's main fork that are going to be read. */
+typedef struct AioWantedPages
+{
+	Relation	rel;
+	BlockNumber block;			/* the first one */
+	int			nblocks;
+	int			limit;			/* pages in flight, at least 1 */
+	uint32		nbegun;			/* pages for which reads have begun so far */
+} AioWantedPages;
+
 /*
  * Somebody waits for a page that is not in memory, outside of tasks: called
  * before its read begins, if set.  May begin reads by AioReadAhead().
@@ -81,6 +91,9 @@ extern AioReadAheadResult AioReadAhead(Relation rel, BlockNumber block);
 extern AioReadAheadResult AioReadAheadCombined(Relation rel, BlockNumber block,
 											   int *nblocks);
 extern void AioReadAheadWait(void);
+extern void AioReadAheadWaitAll(void);
+extern void AioReadWanted(AioWantedPages *wanted);
+extern void AioWantPage(AioWantedPages *wanted, BlockNumber block);
 extern void AioEndReadAhead(void);
 
 /* this session has begun reads for which it may never wait */

@@ -14,8 +14,12 @@
  * What is found is where the row was when the leaf was looked at.  Nothing
  * protects it afterwards: whoever uses it compares the row's key.
  *
- * No page is read that is not in memory.  Keys that need one are not found, nor
- * any more keys after some in a row.
+ * Nobody waits for a page while a leaf is locked: a key that needs a page which
+ * is not in memory is put back.  If the caller wishes, such pages are read, all
+ * of them ahead and neighbours together, and then those keys are looked for
+ * again.  Otherwise they are not found, nor any more keys after some in a row.
+ * A page that cannot be read, or whose checksum is wrong, stays missing,
+ * without an error.
  *
  * Suspends:  never.
  * Tests:     src/test/aio/ri.
@@ -40,6 +44,9 @@
 
 /* keys in a row that need a page that is not in memory */
 #define KEYS_MISSED_MAX		32
+
+/* how often missing pages are read: leaves, and perhaps those above them */
+#define READS_MAX			2
 
 /* keys that are found, at most, before a leaf is unlocked */
 #define KEYS_AT_ONCE		256
@@ -71,9 +78,11 @@ typedef struct Finder
 	OffsetNumber offset;		/* where it is, or would be */
 	int			nfound;			/* keys that belong on this leaf, so far */
 	int			nmissed;		/* keys whose leaf is not in memory, in a row */
+	AioWantedPages wanted;		/* that are not */
 } Finder;
 
 Relation	aio_btree_finding = NULL;
+BlockNumber aio_btree_missing = InvalidBlockNumber;
 
 #define ST_SORT sort_keys
 #define ST_ELEMENT_TYPE RankedKey
@@ -249,8 +258,11 @@ search_leaf(Finder *finder, Page page, OffsetNumber low)
 	return low;
 }
 
-/* Set where the row with this key is, if it is found. */
-static void
+/*
+ * Set where the row with this key is, if it is found.  Returns false if a page
+ * is missing.
+ */
+static bool
 find_key(Finder *finder, const Datum *values, ItemPointer tid)
 {
 	OffsetNumber last;
@@ -258,10 +270,11 @@ find_key(Finder *finder, const Datum *values, ItemPointer tid)
 
 	for (int i = 0; i < finder->key->keysz; i++)
 		finder->key->scankeys[i].sk_argument = values[i];
+	aio_btree_missing = InvalidBlockNumber;
 	if (!get_leaf(finder))
 	{
 		finder->nmissed++;
-		return;
+		return !BlockNumberIsValid(aio_btree_missing);
 	}
 	finder->nmissed = 0;
 	page = BufferGetPage(finder->leaf);
@@ -277,9 +290,48 @@ find_key(Finder *finder, const Datum *values, ItemPointer tid)
 		if (ItemIdIsDead(item))
 			continue;
 		*tid = *BTreeTupleGetHeapTID((IndexTuple) PageGetItem(page, item));
-		return;
+		return true;
 	}
 	finder->offset = Min(finder->offset, last);
+	return true;
+}
+
+/*
+ * Find keys in this order.  Returns how many are left for which a page is
+ * missing, the first ones then.  With 'reads', such pages are read.
+ */
+static uint32
+find_keys(Finder *finder, const Datum *keys, RankedKey *ranked, uint32 n,
+		  ItemPointer tids, bool reads)
+{
+	uint32		nleft = 0;
+
+	finder->nmissed = 0;
+	for (uint32 i = 0; i < n && (reads || finder->nmissed < KEYS_MISSED_MAX); i++)
+	{
+		uint32		number = ranked[i].number;
+
+		if (i % KEYS_AT_ONCE == 0)
+		{
+			leave_leaf(finder);
+			CHECK_FOR_INTERRUPTS();
+		}
+		if (find_key(finder, &keys[number * finder->key->keysz], &tids[number]))
+			continue;
+		ranked[nleft++] = ranked[i];
+		if (reads)
+		{
+			CHECK_FOR_INTERRUPTS();
+			AioWantPage(&finder->wanted, aio_btree_missing);
+		}
+	}
+	leave_leaf(finder);
+	if (reads)
+	{
+		AioReadWanted(&finder->wanted);
+		AioReadAheadWaitAll();
+	}
+	return nleft;
 }
 
 /* Is it possible, and worth while, to find many keys in this index? */
@@ -296,7 +348,11 @@ AioBtreeMayFind(Relation index)
  * are of the columns' own types, not null, and not stored out of line.  Sets
  * the place to which the index leads; if there are several for a key, that of
  * the first that is not known to be dead; and an invalid one for a key that is
- * not found, or not in memory.
+ * not found.
+ *
+ * Pages that are not in memory are read if 'limit' is not 0, so many at a time,
+ * and *nread is set to their number.  Otherwise keys that need them are not
+ * found.
  *
  * Returns how many keys have been found.
  *
@@ -305,12 +361,14 @@ AioBtreeMayFind(Relation index)
  */
 uint32
 AioBtreeFind(Relation index, Relation table, int nkeys, const Datum *keys,
-			 uint32 n, ItemPointer tids)
+			 uint32 n, ItemPointer tids, int limit, uint32 *nread)
 {
-	Finder		finder = {.index = index,.table = table,.leaf = InvalidBuffer};
+	Finder		finder = {.index = index,.table = table,.leaf = InvalidBuffer,
+	.wanted = {.rel = index,.limit = limit}};
 	RankedKey  *ranked = palloc_array(RankedKey, n);
 	Ranking		ranking;
 	uint32		nfound = 0;
+	uint32		nleft = n;
 
 	prepare_ranking(index, nkeys, &ranking);
 	for (uint32 i = 0; i < n; i++)
@@ -325,23 +383,17 @@ AioBtreeFind(Relation index, Relation table, int nkeys, const Datum *keys,
 	aio_btree_finding = index;
 	PG_TRY();
 	{
-		for (uint32 i = 0; i < n && finder.nmissed < KEYS_MISSED_MAX; i++)
-		{
-			if (i % KEYS_AT_ONCE == 0)
-			{
-				leave_leaf(&finder);
-				CHECK_FOR_INTERRUPTS();
-			}
-			find_key(&finder, &keys[ranked[i].number * nkeys],
-					 &tids[ranked[i].number]);
-		}
-		leave_leaf(&finder);
+		for (int i = 0; limit > 0 && nleft > 0 && i < READS_MAX; i++)
+			nleft = find_keys(&finder, keys, ranked, nleft, tids, true);
+		if (nleft > 0)
+			find_keys(&finder, keys, ranked, nleft, tids, false);
 	}
 	PG_FINALLY();
 	{
 		aio_btree_finding = NULL;
 	}
 	PG_END_TRY();
+	*nread = finder.wanted.nbegun;
 	for (uint32 i = 0; i < n; i++)
 		nfound += ItemPointerIsValid(&tids[i]);
 	return nfound;

@@ -8,7 +8,7 @@
  * to read the leaf, end, and look the key up again when the leaf has arrived.
  *
  * Whoever finds many keys (btree_find.c) wants those for which no page has to
- * be read.
+ * be read, and is told which page each of the others needs first.
  *
  * Suspends:  never.
  * Tests:     src/test/aio/lookup.
@@ -48,8 +48,13 @@ ends_at_leaf(Relation rel, Buffer parent, BlockNumber leaf)
 bool
 AioBtreeSearchEnds(Relation rel, Buffer *buffer, BlockNumber child)
 {
-	if (aio_btree_finding == rel ? AioPageIsHere(rel, child) :
-		!ends_at_leaf(rel, *buffer, child))
+	if (aio_btree_finding == rel)
+	{
+		if (AioPageIsHere(rel, child))
+			return false;
+		aio_btree_missing = child;
+	}
+	else if (!ends_at_leaf(rel, *buffer, child))
 		return false;
 	_bt_relbuf(rel, *buffer);
 	*buffer = InvalidBuffer;

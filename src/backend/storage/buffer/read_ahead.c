@@ -36,12 +36,16 @@ typedef struct ReadInFlight
 {
 	ReadBuffersOperation operation;
 	Buffer		buffers[MAX_IO_COMBINE_LIMIT];
+	int			npages;			/* that count in pages_in_flight */
 } ReadInFlight;
 
 /* reads begun last; the oldest is where the next one goes */
 static ReadInFlight *reads = NULL;
 static int	nreads = 0;
 static int	oldest = 0;
+
+/* pages of reads that are not known to be complete */
+static int	pages_in_flight = 0;
 
 bool		aio_read_ahead_used = false;
 
@@ -80,6 +84,14 @@ in_flight(ReadInFlight *read)
 		!pgaio_wref_check_done(&read->operation.io_wref);
 }
 
+/* This read is complete, or was never begun. */
+static void
+forget_read(ReadInFlight *read)
+{
+	pages_in_flight -= read->npages;
+	read->npages = 0;
+}
+
 /* Where the next read goes, or NULL if too many are in flight. */
 static ReadInFlight *
 next_read(void)
@@ -102,6 +114,7 @@ next_read(void)
 			return NULL;
 	}
 	oldest = (oldest + 1) % nreads;
+	forget_read(read);
 	return read;
 }
 
@@ -167,6 +180,8 @@ AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 			ReleaseBuffer(read->buffers[i]);
 	}
 	AioBatchConsider();
+	read->npages = begun;
+	pages_in_flight += begun;
 	*nblocks = begun;
 	return AIO_READ_AHEAD_BEGUN;
 }
@@ -188,8 +203,87 @@ void
 AioReadAheadWait(void)
 {
 	AioSubmitBatch();
-	if (in_flight(&reads[oldest]))
-		pgaio_wref_wait(&reads[oldest].operation.io_wref);
+	for (int i = 0; i < nreads; i++)
+	{
+		ReadInFlight *read = &reads[(oldest + i) % nreads];
+
+		if (!in_flight(read))
+			continue;
+		pgaio_wref_wait(&read->operation.io_wref);
+		break;
+	}
+}
+
+/* Are so many pages in flight? */
+static bool
+too_many_pages(int limit)
+{
+	if (pages_in_flight < limit)
+		return false;
+	AioReadReap();
+	for (int i = 0; i < nreads; i++)
+	{
+		if (!in_flight(&reads[i]))
+			forget_read(&reads[i]);
+	}
+	return pages_in_flight >= limit;
+}
+
+/* Begin to read the pages that are wanted; waits if too much is in flight. */
+void
+AioReadWanted(AioWantedPages *wanted)
+{
+	while (wanted->nblocks > 0)
+	{
+		int			n = wanted->nblocks;
+		AioReadAheadResult result = too_many_pages(wanted->limit) ?
+			AIO_READ_AHEAD_FULL :
+			AioReadAheadCombined(wanted->rel, wanted->block, &n);
+
+		if (result == AIO_READ_AHEAD_FULL)
+		{
+			AioReadAheadWait();
+			continue;
+		}
+		if (result == AIO_READ_AHEAD_BEGUN)
+			wanted->nbegun += n;
+		wanted->block += n;
+		wanted->nblocks -= n;
+	}
+}
+
+/*
+ * This page is wanted as well, if it is not the last one again.  Those that are
+ * wanted already are read first, unless it is their neighbour.
+ */
+void
+AioWantPage(AioWantedPages *wanted, BlockNumber block)
+{
+	BlockNumber next = wanted->block + wanted->nblocks;
+
+	if (wanted->nblocks > 0 && block == next - 1)
+		return;
+	if (wanted->nblocks == 0 || block != next ||
+		wanted->nblocks >= io_combine_limit)
+	{
+		AioReadWanted(wanted);
+		wanted->block = block;
+	}
+	wanted->nblocks++;
+}
+
+/* Wait for all reads that have been begun. */
+void
+AioReadAheadWaitAll(void)
+{
+	AioSubmitBatch();
+	for (int i = 0; i < nreads; i++)
+	{
+		PgAioWaitRef *wref = &reads[(oldest + i) % nreads].operation.io_wref;
+
+		if (pgaio_wref_valid(wref))
+			pgaio_wref_wait(wref);
+	}
 }
 
 /*

@@ -200,6 +200,47 @@ is(counted('on', 'idx_scan'), 5000, 'scans are counted');
 cmp_ok(counted('on', 'idx_blks_hit'), '<', 2000, 'pages of the index are read once for many rows');
 cmp_ok(counted('off', 'idx_blks_hit'), '>', 5000, 'a query reads them for each row');
 
+# Pages that are not in memory are read ahead, neighbours together: of the table
+# that is referred to, and of the one that refers to rows which are deleted.
+sub reads
+{
+	my ($setting, $script) = @_;
+	$node->safe_psql('postgres', 'CHECKPOINT; SELECT pg_buffercache_evict_all()');
+	return split /\|/, (split /\n/, $node->safe_psql('postgres', qq{
+		SET aio.direct_foreign_key_checks = on;
+		SET aio.lookup_ahead = $setting;
+		SET enable_seqscan = off; SET enable_bitmapscan = off;
+		BEGIN;
+		$script;
+		ROLLBACK;
+		SELECT pg_stat_force_next_flush();
+		SELECT sum(reads), sum(read_bytes)::bigint / 8192, (SELECT sum(started) FROM pg_stat_aio WHERE kind = 'lookup' AND backend_type = 'client backend')
+			FROM pg_stat_get_backend_io(pg_backend_pid()) WHERE object = 'relation'}))[-1];
+}
+$node->safe_psql('postgres', qq{
+	CREATE EXTENSION pg_buffercache;
+	CREATE EXTENSION aio;
+	CREATE TABLE parent_wide (id int, filler text);
+	INSERT INTO parent_wide SELECT i, repeat('x', 400) FROM generate_series(1, 20000) i ORDER BY hashint4(i);
+	ALTER TABLE parent_wide ADD PRIMARY KEY (id) WITH (fillfactor = 20);
+	CREATE TABLE child_wide (n int, p int REFERENCES parent_wide);
+	CREATE TABLE child_few (p int REFERENCES parent_wide);
+	INSERT INTO child_few SELECT i FROM generate_series(1, 20000, 2) i ORDER BY hashint4(i);
+	CREATE INDEX ON child_few (p) WITH (fillfactor = 10);
+	VACUUM (FREEZE, ANALYZE)});
+foreach my $case ([ 'inserts', "INSERT INTO child_wide SELECT i, $random $rows" ],
+	[ 'deletes', 'DELETE FROM parent_wide WHERE id > 10000 AND id % 2 = 0' ])
+{
+	my ($what, $script) = @$case;
+	my ($reads, $pages, $before) = reads(0, $script);
+	cmp_ok($pages, '>=', 400, "$what: pages are read");
+	my $one_by_one = $reads;
+	($reads, $pages, my $after) = reads(64, $script);
+	cmp_ok($pages, '>=', 400, "$what: pages are read ahead");
+	cmp_ok($reads, '<', $one_by_one - 80, "$what: neighbours by one I/O");
+	cmp_ok($after, '>', $before + 1000, "$what: it is counted");
+}
+
 # More foreign keys than checks that stay open: they are opened for each row,
 # and nothing of that is left.
 is( $node->safe_psql(
