@@ -60,11 +60,12 @@ def rows_file(bench, rows, seed, name="rows.copy"):
     """
     path = bench.work / name
     width = 32 * len(COLUMNS)
-    digits = random.Random(seed).randbytes(rows * width // 2).hex()
+    source = random.Random(seed)
     with open(path, "w") as out:
-        for start in range(0, len(digits), width):
-            row = digits[start:start + width]
-            out.write("\t".join(row[at:at + 32] for at in range(0, width, 32)) + "\n")
+        for start in range(0, rows, 10_000):
+            digits = source.randbytes(min(10_000, rows - start) * width // 2).hex()
+            for row in range(0, len(digits), width):
+                out.write("\t".join(digits[at:at + 32] for at in range(row, row + width, 32)) + "\n")
         out.flush()
         os.fsync(out.fileno())
     try:
