@@ -237,7 +237,10 @@ get_key(AioRiBatch *batch, Relation rel, Page page, ItemPointer tid, Datum *key)
 	return true;
 }
 
-/* Read the rows' own pages, which the events will need soon. */
+/*
+ * Read the rows' own pages, which the events will need soon.  That a load has
+ * few of them in memory does not mean that others are missing, too.
+ */
 static void
 read_own_rows(AioRiBatch *batch, Relation rel, int limit)
 {
@@ -423,7 +426,8 @@ static void
 fill_batch(AioRiBatch *batch, Relation rel)
 {
 	int			nkeys = batch->target->lookup.nkeys;
-	int			limit = misses_pages(batch) ? limit_of(batch->table) : 0;
+	int			limit = limit_of(batch->table);
+	bool		reads = limit > 0 && misses_pages(batch);
 	uint64		missed = aio_pages_missed;
 	MemoryContext old;
 	uint32	   *place_of;
@@ -432,7 +436,7 @@ fill_batch(AioRiBatch *batch, Relation rel)
 	uint32		nfound;
 	uint32		n;
 
-	if (limit > 0)
+	if (reads)
 		bound_size(batch);
 	batch->places = batch->places == NULL ?
 		MemoryContextAlloc(GetMemoryChunkContext(batch),
@@ -451,8 +455,8 @@ fill_batch(AioRiBatch *batch, Relation rel)
 	tids = palloc_array(ItemPointerData, batch->nplaces);
 	n = get_keys(batch, rel, keys, place_of);
 	nfound = AioBtreeFind(batch->index, batch->table, nkeys, keys, n, tids,
-						  limit, &batch->nread);
-	if (limit > 0)
+						  reads ? limit : 0, &batch->nread);
+	if (reads)
 	{
 		batch->nread += read_rows(batch, tids, n, limit);
 		for (uint32 i = 0; i < n; i++)
