@@ -722,7 +722,6 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 		Min(written, upto) > Max(from, flushed);
 	INSTR_TIME_SET_CURRENT(start);
 	write_now(upto, tli);
-
 	if (needs_sync)
 		fd = AioWalFileToSync(segno, tli);
 	LWLockRelease(WALWriteLock);
