@@ -94,7 +94,7 @@ extern void AioReadAheadWait(void);
 extern void AioReadAheadWaitAll(void);
 extern void AioReadWanted(AioWantedPages *wanted);
 extern void AioWantPage(AioWantedPages *wanted, BlockNumber block);
-extern void AioEndReadAhead(void);
+extern void AioEndReadAhead(bool idle);
 
 /* this session has begun reads for which it may never wait */
 extern PGDLLIMPORT bool aio_read_ahead_used;

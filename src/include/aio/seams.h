@@ -209,7 +209,7 @@ AioWhileIdle(void)
 	if (unlikely(aio_preallocation_used))
 		AioEndPreallocation();
 	if (unlikely(aio_read_ahead_used))
-		AioEndReadAhead();
+		AioEndReadAhead(true);
 }
 
 /* secure_write(): before waiting until the client takes what is sent */
@@ -217,7 +217,7 @@ static inline void
 AioBeforeSendWait(void)
 {
 	if (unlikely(aio_read_ahead_used))
-		AioEndReadAhead();
+		AioEndReadAhead(false);
 }
 
 #endif							/* AIO_SEAMS_H */

@@ -9,8 +9,12 @@
  * other, until its buffer is needed.  Whether the read has failed is found out
  * by whoever asks for the page, since that one has to read it again.
  *
+ * INVARIANT-76: what describes a read belongs to it alone while it is being
+ * begun, and until it is complete.  A task that begins one may have to write a
+ * victim's page first, and be suspended, while its siblings begin theirs.
+ *
  * Locks:     none may be held that the reading of a page would wait for.
- * Suspends:  never.
+ * Suspends:  when a page has to be written to make room.
  * Tests:     src/test/aio/lookup.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -22,6 +26,7 @@
 #include "aio/block.h"
 #include "aio/io_internal.h"
 #include "aio/read.h"
+#include "lib/ilist.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
@@ -29,22 +34,27 @@
 #include "utils/rel.h"
 
 /*
- * A read in flight.  Upstream writes its result here, unless the resource owner
- * in which it was begun has gone, so this is never freed.
+ * A read.  Upstream writes its result here, unless the resource owner in which
+ * it was begun has gone, so this is never freed, but used again.
  */
-typedef struct ReadInFlight
+typedef struct PageRead
 {
+	dlist_node	node;			/* in one of the lists */
 	ReadBuffersOperation operation;
 	Buffer		buffers[MAX_IO_COMBINE_LIMIT];
 	int			npages;			/* that count in pages_in_flight */
-} ReadInFlight;
+} PageRead;
 
-/* reads begun last; the oldest is where the next one goes */
-static ReadInFlight *reads = NULL;
-static int	nreads = 0;
-static int	oldest = 0;
+/*
+ * Those that are being begun, or were when an error was raised or their task
+ * was dropped; those that have begun and are not known to be complete, in this
+ * order; and the others.
+ */
+static dclist_head beginning = DCLIST_STATIC_INIT(beginning);
+static dclist_head in_flight = DCLIST_STATIC_INIT(in_flight);
+static dclist_head idle = DCLIST_STATIC_INIT(idle);
 
-/* pages of reads that are not known to be complete */
+/* pages of those in flight */
 static int	pages_in_flight = 0;
 
 bool		aio_read_ahead_used = false;
@@ -78,43 +88,54 @@ AioPageIsHere(Relation rel, BlockNumber block)
 }
 
 static bool
-in_flight(ReadInFlight *read)
+is_complete(PageRead *read)
 {
-	return pgaio_wref_valid(&read->operation.io_wref) &&
-		!pgaio_wref_check_done(&read->operation.io_wref);
+	return !pgaio_wref_valid(&read->operation.io_wref) ||
+		pgaio_wref_check_done(&read->operation.io_wref);
 }
 
-/* This read is complete, or was never begun. */
+/* Reads that are complete are in flight no more. */
 static void
-forget_read(ReadInFlight *read)
+sweep(void)
 {
-	pages_in_flight -= read->npages;
-	read->npages = 0;
+	dlist_mutable_iter iter;
+
+	AioReadReap();
+	dclist_foreach_modify(iter, &in_flight)
+	{
+		PageRead   *read = dclist_container(PageRead, node, iter.cur);
+
+		if (!is_complete(read))
+			continue;
+		pages_in_flight -= read->npages;
+		dclist_delete_from(&in_flight, &read->node);
+		dclist_push_tail(&idle, &read->node);
+	}
 }
 
-/* Where the next read goes, or NULL if too many are in flight. */
-static ReadInFlight *
-next_read(void)
+/* Are as many reads, or pages, in flight as may be? */
+static bool
+is_full(int max_pages)
 {
-	ReadInFlight *read;
+	uint32		max = Max(io_max_concurrency - io_max_concurrency / 8, 1);
 
-	if (reads == NULL)
-	{
-		nreads = Max(io_max_concurrency - io_max_concurrency / 8, 1);
-		reads = MemoryContextAllocZero(TopMemoryContext,
-									   nreads * sizeof(ReadInFlight));
-		for (int i = 0; i < nreads; i++)
-			pgaio_wref_clear(&reads[i].operation.io_wref);
-	}
-	read = &reads[oldest];
-	if (in_flight(read))
-	{
-		AioReadReap();
-		if (in_flight(read))
-			return NULL;
-	}
-	oldest = (oldest + 1) % nreads;
-	forget_read(read);
+	if (dclist_count(&in_flight) < max && pages_in_flight < max_pages)
+		return false;
+	sweep();
+	return dclist_count(&in_flight) >= max || pages_in_flight >= max_pages;
+}
+
+/* One that can be used. */
+static PageRead *
+get_read(void)
+{
+	PageRead   *read;
+
+	if (dclist_is_empty(&idle))
+		read = MemoryContextAlloc(TopMemoryContext, sizeof(PageRead));
+	else
+		read = dclist_container(PageRead, node, dclist_pop_head_node(&idle));
+	dclist_push_tail(&beginning, &read->node);
 	return read;
 }
 
@@ -146,7 +167,7 @@ count_combined(Relation rel, BlockNumber block, int nblocks)
 AioReadAheadResult
 AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 {
-	ReadInFlight *read;
+	PageRead   *read;
 	int			n = count_combined(rel, block, *nblocks);
 	int			begun = n;
 
@@ -156,10 +177,10 @@ AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 	*nblocks = 1;
 	if (n == 0)
 		return AIO_READ_AHEAD_HERE;
-	read = next_read();
-	if (read == NULL)
+	if (is_full(INT_MAX))
 		return AIO_READ_AHEAD_FULL;
 
+	read = get_read();
 	pgaio_wref_clear(&read->operation.io_wref);
 	read->operation.rel = rel;
 	read->operation.smgr = RelationGetSmgr(rel);
@@ -179,9 +200,11 @@ AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 		if (BufferIsValid(read->buffers[i]))
 			ReleaseBuffer(read->buffers[i]);
 	}
-	AioBatchConsider();
+	dclist_delete_from(&beginning, &read->node);
+	dclist_push_tail(&in_flight, &read->node);
 	read->npages = begun;
 	pages_in_flight += begun;
+	AioBatchConsider();
 	*nblocks = begun;
 	return AIO_READ_AHEAD_BEGUN;
 }
@@ -202,31 +225,19 @@ AioReadAhead(Relation rel, BlockNumber block)
 void
 AioReadAheadWait(void)
 {
-	AioSubmitBatch();
-	for (int i = 0; i < nreads; i++)
-	{
-		ReadInFlight *read = &reads[(oldest + i) % nreads];
+	dlist_iter	iter;
 
-		if (!in_flight(read))
+	AioSubmitBatch();
+	dclist_foreach(iter, &in_flight)
+	{
+		PageRead   *read = dclist_container(PageRead, node, iter.cur);
+		PgAioWaitRef wref = read->operation.io_wref;
+
+		if (is_complete(read))
 			continue;
-		pgaio_wref_wait(&read->operation.io_wref);
+		pgaio_wref_wait(&wref);
 		break;
 	}
-}
-
-/* Are so many pages in flight? */
-static bool
-too_many_pages(int limit)
-{
-	if (pages_in_flight < limit)
-		return false;
-	AioReadReap();
-	for (int i = 0; i < nreads; i++)
-	{
-		if (!in_flight(&reads[i]))
-			forget_read(&reads[i]);
-	}
-	return pages_in_flight >= limit;
 }
 
 /* Begin to read the pages that are wanted; waits if too much is in flight. */
@@ -236,7 +247,7 @@ AioReadWanted(AioWantedPages *wanted)
 	while (wanted->nblocks > 0)
 	{
 		int			n = wanted->nblocks;
-		AioReadAheadResult result = too_many_pages(wanted->limit) ?
+		AioReadAheadResult result = is_full(wanted->limit) ?
 			AIO_READ_AHEAD_FULL :
 			AioReadAheadCombined(wanted->rel, wanted->block, &n);
 
@@ -277,23 +288,24 @@ void
 AioReadAheadWaitAll(void)
 {
 	AioSubmitBatch();
-	for (int i = 0; i < nreads; i++)
+	while (!dclist_is_empty(&in_flight))
 	{
-		PgAioWaitRef *wref = &reads[(oldest + i) % nreads].operation.io_wref;
-
-		if (pgaio_wref_valid(wref))
-			pgaio_wref_wait(wref);
+		AioReadAheadWait();
+		sweep();
 	}
 }
 
 /*
- * The session is going to be idle, or to wait for its client.  Nobody may ask
- * for what it has begun to read, and until somebody sees to its completion, the
- * pin of the read is in VACUUM's way.
+ * The session is going to be idle, which means that no task is left, or to wait
+ * for its client.  Nobody may ask for what it has begun to read, and until
+ * somebody sees to its completion, the pin of the read is in VACUUM's way.
  */
 void
-AioEndReadAhead(void)
+AioEndReadAhead(bool idle)
 {
 	aio_read_ahead_used = false;
 	AioReadAbandonAll();
+
+	while (idle && !dclist_is_empty(&beginning))
+		dclist_push_tail(&idle, dclist_pop_head_node(&beginning));
 }

@@ -16,6 +16,12 @@ CREATE FUNCTION probe_steps(index regclass, key int, strategy int2)
 RETURNS int
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
+-- Have as many pages of an index read ahead by tasks, and those of its table
+-- besides; returns how often tasks have been suspended.
+CREATE FUNCTION read_ahead_in_tasks(index regclass, nblocks int)
+RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
 -- The number of calls so far, by one place in a statement.
 CREATE FUNCTION count_calls()
 RETURNS int

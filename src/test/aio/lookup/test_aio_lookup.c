@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * test_aio_lookup.c
- *	  The window of lookups ahead, and a probe, without a statement; and a
- *	  function that keeps something from call to call.
+ *	  The window of lookups ahead, a probe, and reads ahead, without a statement;
+ *	  and a function that keeps something from call to call.
  *
  * Tests: src/test/aio/lookup/sql/window.sql,
  *		  src/test/aio/lookup/t/001_lookups.pl,
- *		  src/test/aio/lookup/t/002_order.pl.
+ *		  src/test/aio/lookup/t/002_order.pl,
+ *		  src/test/aio/lookup/t/006_victims.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -18,6 +19,8 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "aio/index_policy.h"
+#include "aio/read.h"
+#include "aio/task.h"
 #include "catalog/index.h"
 #include "catalog/pg_type_d.h"
 #include "fmgr.h"
@@ -84,6 +87,67 @@ probe_steps(PG_FUNCTION_ARGS)
 	index_close(target.index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	PG_RETURN_INT32(steps);
+}
+
+PG_FUNCTION_INFO_V1(read_ahead_in_tasks);
+
+typedef struct ReadingTask
+{
+	Relation	index;
+	BlockNumber block;
+} ReadingTask;
+
+typedef struct Reading
+{
+	Relation	index;
+	Relation	heap;
+	BlockNumber nblocks;
+} Reading;
+
+static void
+read_ahead_in_task(void *arg)
+{
+	ReadingTask *task = arg;
+
+	AioBeginRead(task->index, task->block);
+}
+
+/* AioScopeBody: what tasks are suspended in, we do meanwhile, several times */
+static void
+read_ahead(AioScope *scope, void *arg)
+{
+	Reading    *reading = arg;
+	ReadingTask task = {.index = reading->index};
+	AioTaskOptions options = {.subject = reading->index};
+
+	for (BlockNumber block = 1; block < reading->nblocks; block++)
+	{
+		task.block = block;
+		AioSpawn(scope, &options, read_ahead_in_task, &task, sizeof(task));
+		for (BlockNumber other = 1; other <= 8; other++)
+			AioBeginRead(reading->heap, (block * 8 + other) % reading->nblocks);
+	}
+}
+
+/*
+ * Have pages of an index read ahead by tasks, and those of its table besides.
+ * Returns how often a task has been suspended.
+ */
+Datum
+read_ahead_in_tasks(PG_FUNCTION_ARGS)
+{
+	Oid			index = PG_GETARG_OID(0);
+	Reading		reading;
+	uint64		suspensions = aio_task_counters.suspensions;
+
+	reading.heap = table_open(IndexGetRelation(index, false), AccessShareLock);
+	reading.index = index_open(index, AccessShareLock);
+	reading.nblocks = PG_GETARG_INT32(1);
+	AioScopeRun(read_ahead, &reading, NULL);
+	AioReadAheadWaitAll();
+	index_close(reading.index, AccessShareLock);
+	table_close(reading.heap, AccessShareLock);
+	PG_RETURN_INT32(aio_task_counters.suspensions - suspensions);
 }
 
 PG_FUNCTION_INFO_V1(count_calls);
