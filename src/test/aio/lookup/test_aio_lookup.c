@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_aio_lookup.c
- *	  The window of lookups ahead, a probe, and reads ahead, without a statement;
- *	  and a function that keeps something from call to call.
+ *	  The window of lookups ahead, a probe, and reads ahead, without a
+ *	  statement; and a function that keeps something from call to call.
  *
  * Tests: src/test/aio/lookup/sql/window.sql,
  *		  src/test/aio/lookup/t/001_lookups.pl,
