@@ -48,11 +48,11 @@ typedef struct PageRead
 /*
  * Those that are being begun, or were when an error was raised or their task
  * was dropped; those that have begun and are not known to be complete, in this
- * order; and the others.
+ * order; and those that are unused.
  */
 static dclist_head beginning = DCLIST_STATIC_INIT(beginning);
 static dclist_head in_flight = DCLIST_STATIC_INIT(in_flight);
-static dclist_head idle = DCLIST_STATIC_INIT(idle);
+static dclist_head unused = DCLIST_STATIC_INIT(unused);
 
 /* pages of those in flight */
 static int	pages_in_flight = 0;
@@ -109,7 +109,7 @@ sweep(void)
 			continue;
 		pages_in_flight -= read->npages;
 		dclist_delete_from(&in_flight, &read->node);
-		dclist_push_tail(&idle, &read->node);
+		dclist_push_tail(&unused, &read->node);
 	}
 }
 
@@ -131,10 +131,10 @@ get_read(void)
 {
 	PageRead   *read;
 
-	if (dclist_is_empty(&idle))
+	if (dclist_is_empty(&unused))
 		read = MemoryContextAlloc(TopMemoryContext, sizeof(PageRead));
 	else
-		read = dclist_container(PageRead, node, dclist_pop_head_node(&idle));
+		read = dclist_container(PageRead, node, dclist_pop_head_node(&unused));
 	dclist_push_tail(&beginning, &read->node);
 	return read;
 }
@@ -307,5 +307,5 @@ AioEndReadAhead(bool idle)
 	AioReadAbandonAll();
 
 	while (idle && !dclist_is_empty(&beginning))
-		dclist_push_tail(&idle, dclist_pop_head_node(&beginning));
+		dclist_push_tail(&unused, dclist_pop_head_node(&beginning));
 }
