@@ -185,20 +185,29 @@ is($reused[1], $reused[0], 'another row in the place of one that has been found'
 # are not read for each.
 sub counted
 {
-	my ($setting, $count) = @_;
+	my ($setting, $count, $script) = @_;
 	my $read = "SELECT $count FROM pg_stat_user_indexes JOIN pg_statio_user_indexes USING (indexrelid) WHERE pg_stat_user_indexes.indexrelname = 'parent_pkey'";
 	my $before = $node->safe_psql('postgres', $read);
 	$node->safe_psql('postgres', qq{
 		SET aio.direct_foreign_key_checks = $setting;
 		BEGIN;
-		INSERT INTO child SELECT i, i $rows;
+		$script;
 		ROLLBACK;
 		SELECT pg_stat_force_next_flush()});
 	return $node->safe_psql('postgres', $read) - $before;
 }
-is(counted('on', 'idx_scan'), 5000, 'scans are counted');
-cmp_ok(counted('on', 'idx_blks_hit'), '<', 2000, 'pages of the index are read once for many rows');
-cmp_ok(counted('off', 'idx_blks_hit'), '>', 5000, 'a query reads them for each row');
+foreach my $case ([ 'inserts', "INSERT INTO child SELECT i, i $rows" ],
+	# events of two triggers in turn
+	[ 'upserts', "INSERT INTO child_unique SELECT i, i + 5000 $rows WHERE i % 2 = 0;
+		INSERT INTO child_unique SELECT i, i $rows ON CONFLICT (n) DO UPDATE SET p = excluded.p" ])
+{
+	my ($what, $script) = @$case;
+	my $n = counted('off', 'idx_scan', $script);
+
+	is(counted('on', 'idx_scan', $script), $n, "$what: scans are counted");
+	cmp_ok(counted('on', 'idx_blks_hit', $script), '<', $n * 2 / 5, "$what: pages of the index are read once for many rows");
+	cmp_ok(counted('off', 'idx_blks_hit', $script), '>', $n, "$what: a query reads them for each row");
+}
 
 # Pages that are not in memory are read ahead, neighbours together: of the table
 # that is referred to, and of the one that refers to rows which are deleted.
@@ -239,6 +248,27 @@ foreach my $case ([ 'inserts', "INSERT INTO child_wide SELECT i, $random $rows" 
 	cmp_ok($pages, '>=', 400, "$what: pages are read ahead");
 	cmp_ok($reads, '<', $one_by_one - 80, "$what: neighbours by one I/O");
 	cmp_ok($after, '>', $before + 1000, "$what: it is counted");
+}
+
+# A page of the rows that refer cannot be read.  It fails the check of its rows,
+# not one before.
+foreach my $case ([ 'violation before', 0, qr/Key \(p\)=\(0\) is not present/ ], [ 'no violation', 1, qr/invalid page in block 12 of relation/ ])
+{
+	my ($what, $key, $error) = @$case;
+	my @results = map {
+		run($_, qq{
+			CREATE TABLE damaged (n int, p int REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+			INSERT INTO damaged SELECT i, CASE i WHEN 2000 THEN $key ELSE $random END $rows;
+			SELECT FROM pg_buffercache_evict_all();
+			DO \$d\$ BEGIN
+				EXECUTE format('COPY (SELECT) TO PROGRAM %L',
+					format('printf damage | dd of=%s bs=1 seek=%s conv=notrunc 2>&1', pg_relation_filepath('damaged'), 12 * 8192 + 4000));
+			END \$d\$;
+			SET CONSTRAINTS ALL IMMEDIATE}) =~ s{base/\d+/\d+}{base}r;
+	} qw(off on);
+
+	like($results[0], $error, "page damaged, $what");
+	is($results[1], $results[0], "page damaged, $what: the same");
 }
 
 # More foreign keys than checks that stay open: they are opened for each row,
