@@ -67,10 +67,12 @@ def add_options(parser):
     parser.add_argument("--disk", choices=DISKS, action="append", help="only this; may be repeated")
     parser.add_argument("--delay", type=int, default=1000, help="latency of the slow disk, microseconds (%(default)s)")
     parser.add_argument("--shared-buffers", default="256MB", help="(%(default)s)")
+    pairs.add_fio_options(parser)
 
 
 def run(bench):
     args = bench.args
+    limits = pairs.measure_limits(bench)
     runs = []
     for disk in args.disk or DISKS:
         cases, one = (MEMORY, one_in_memory) if disk == "memory" else (COLD, one_cold)
@@ -80,7 +82,8 @@ def run(bench):
             settings = {"shared_buffers": "1GB"} if disk == "memory" else cold.settings(disk, args.shared_buffers)
             runs += pairs.measure(bench, disk, data, settings, chosen, functools.partial(one, bench))
     pairs.show(bench, "Keys", runs,
-               lambda disk, case: GOAL_SLOW if disk == "slow" else (MEMORY if disk == "memory" else COLD)[case][-1])
+               lambda disk, case: GOAL_SLOW if disk == "slow" else (MEMORY if disk == "memory" else COLD)[case][-1],
+               limits=limits)
     bench.finish(runs=runs)
 
 

@@ -10,7 +10,6 @@ import functools
 
 import cold
 import pairs
-import report
 import tables
 from measure import has_task_stats
 
@@ -47,23 +46,18 @@ def add_options(parser):
     parser.add_argument("--disk", choices=cold.DISKS, action="append", help="only this; may be repeated")
     parser.add_argument("--delay", type=int, default=1000, help="latency of the slow disk, microseconds (%(default)s)")
     parser.add_argument("--shared-buffers", default="256MB", help="(%(default)s)")
-    parser.add_argument("--no-fio", action="store_true", help="do not measure the limits of the device")
-    parser.add_argument("--fio-size", default="2g", help="size of the file that fio reads (%(default)s)")
-    parser.add_argument("--fio-seconds", type=int, default=5, help="time for each of its patterns (%(default)s)")
+    pairs.add_fio_options(parser)
 
 
 def run(bench):
     args = bench.args
     data = tables.pristine(bench, args.rows)
-    limits = {} if args.no_fio else bench.measure_limits(args.fio_size, args.fio_seconds)
+    limits = pairs.measure_limits(bench)
     runs = []
     for disk in args.disk or cold.DISKS:
         runs += pairs.measure(bench, disk, data, cold.settings(disk, args.shared_buffers), args.case or list(CASES),
                               functools.partial(one, bench))
-    if limits:
-        print("\nDevice, random 8 kB direct I/O (I/Os per second): "
-              + ", ".join(f"{label} {limits[label]:,.0f}" for label in limits if label.startswith("read")))
-    pairs.show(bench, "Lookups", runs, goal, functools.partial(more, limits))
+    pairs.show(bench, "Lookups", runs, goal, lambda _disk, case, _of: {"rows": f"{CASES[case][0]:,}"}, limits)
     bench.finish(runs=runs)
 
 
@@ -72,15 +66,6 @@ def goal(disk, case):
     if wanted is None or wanted <= 1:
         return wanted
     return {"plain": wanted, "slow": max(wanted, GOAL_SLOW), "buffered": GOAL_BUFFERED, "page cache": 1}[disk]
-
-
-def more(limits, disk, case, of):
-    """How many rows are looked up, and our rate of reads as a share of the device's."""
-    share = ""
-    if limits and disk == "plain":
-        ours = report.median_of(of["ours"], "backend", "reads") / report.median_of(of["ours"], "seconds")
-        share = report.percent(ours / limits["read QD64"])
-    return {"rows": f"{CASES[case][0]:,}", "of limit": share}
 
 
 def one(bench, cluster, disk, side, case, seed):

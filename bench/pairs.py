@@ -11,6 +11,17 @@ from harness import SIDES, order
 COLUMNS = ["stock s", "ours s", "ratio", "of pairs", "stock reads", "our reads", "stock CPU s", "our CPU s"]
 
 
+def add_fio_options(parser):
+    parser.add_argument("--no-fio", action="store_true", help="do not measure the limits of the device")
+    parser.add_argument("--fio-size", default="2g", help="size of the file that fio reads (%(default)s)")
+    parser.add_argument("--fio-seconds", type=int, default=5, help="time for each of its patterns (%(default)s)")
+
+
+def measure_limits(bench):
+    """The device's rates by pattern, before anything else uses it; none if they are not wanted."""
+    return {} if bench.args.no_fio else bench.measure_limits(bench.args.fio_size, bench.args.fio_seconds)
+
+
 def measure(bench, disk, data, settings, cases, one):
     """Run cases on a disk, each --runs times on both servers; one(cluster, disk, side, case, seed) is one run.
 
@@ -36,12 +47,16 @@ def pair(bench, clusters, disk, case, turn, seed, one):
     return [{"disk": disk, "case": case, "turn": turn, "side": side, **found[side]} for side in SIDES]
 
 
-def show(bench, title, runs, goal, more=None):
+def show(bench, title, runs, goal, more=None, limits=None):
     """Print a table for each disk, and the goals.
 
     goal(disk, case) is the ratio that is wanted, or None; more(disk, case, runs by side) gives further columns, as a
-    dictionary of strings.
+    dictionary of strings.  With limits, those of measure_limits(), the plain disk's table says which share of them the
+    reads have reached.
     """
+    if limits:
+        print("\nDevice, random 8 kB direct I/O (I/Os per second): "
+              + ", ".join(f"{label} {limits[label]:,.0f}" for label in limits if label.startswith("read")))
     entries = []
     for disk in dict.fromkeys(run["disk"] for run in runs):
         rows, columns = [], []
@@ -50,6 +65,8 @@ def show(bench, title, runs, goal, more=None):
                   for side in SIDES}
             ratio, cells = figures(of)
             further = more(disk, case, of) if more else {}
+            if limits and disk == "plain":
+                further["stock of limit"], further["ours of limit"] = (share_of_limit(of[side], limits) for side in SIDES)
             columns = list(further)
             rows.append([case, *cells, *further.values()])
             if goal(disk, case):
@@ -66,3 +83,8 @@ def figures(of):
         f"{one['stock']:.3f}", f"{one['ours']:.3f}", f"{one['ratio']:.2f}", f"{one['pair_min']:.2f}-{one['pair_max']:.2f}",
         *(report.number(report.median_of(of[side], "backend", "reads")) for side in SIDES),
         *(report.number(report.median_of(of[side], "cpu_s"), 2) for side in SIDES)]
+
+
+def share_of_limit(runs, limits):
+    """The rate of a side's reads, as a share of what the device can do at depth 64."""
+    return report.percent(report.median_of(runs, "backend", "reads") / report.median_of(runs, "seconds") / limits["read QD64"])

@@ -33,17 +33,19 @@ def add_options(parser):
     parser.add_argument("--case", choices=CASES, action="append", help="only this; may be repeated")
     parser.add_argument("--delay", type=int, default=1000, help="latency of the slow disk, microseconds (%(default)s)")
     parser.add_argument("--shared-buffers", default="256MB", help="of the cold server (%(default)s)")
+    pairs.add_fio_options(parser)
 
 
 def run(bench):
     args = bench.args
+    limits = pairs.measure_limits(bench)
     runs = []
     for case in args.case or CASES:
         disk, rows, *_ = CASES[case]
         settings = {"shared_buffers": "1GB"} if disk == "memory" else cold.settings(disk, args.shared_buffers)
         runs += pairs.measure(bench, disk, pristine(bench, rows or args.rows), settings, [case],
                               functools.partial(one, bench))
-    show(bench, runs)
+    show(bench, runs, limits)
     bench.finish(runs=runs)
 
 
@@ -103,8 +105,8 @@ class Neighbour:
         self.thread.join()
 
 
-def show(bench, runs):
-    pairs.show(bench, "Random unique keys", runs, lambda _disk, case: CASES[case][-1])
+def show(bench, runs, limits):
+    pairs.show(bench, "Random unique keys", runs, lambda _disk, case: CASES[case][-1], limits=limits)
     waits = []
     for case, side in dict.fromkeys((run["case"], run["side"]) for run in runs):
         times = sorted(1000 * seconds for run in runs if (run["case"], run["side"]) == (case, side)
