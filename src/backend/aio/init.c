@@ -242,6 +242,15 @@ AioInitialize(void)
 							GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("aio.debug_spill",
+							 "Index entries are spilled whenever their memory is used up, in sorts as small as can be.",
+							 NULL,
+							 &aio_debug_spill,
+							 false,
+							 PGC_USERSET,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
 	DefineCustomBoolVariable("aio.debug_suspend",
 							 "Tasks suspend at each read where they may, also if the page is cached, and go on in random order.",
 							 NULL,

@@ -52,6 +52,9 @@ int			aio_index_batch_memory = 64 * 1024;
 #ifdef USE_ASSERT_CHECKING
 /* aio.debug_rows_before_batch */
 int			aio_debug_rows_before_batch = AIO_ROWS_BEFORE_BATCH;
+
+/* aio.debug_spill */
+bool		aio_debug_spill = false;
 #endif
 
 /* aio.batch_unique_keys */
@@ -86,7 +89,7 @@ forget_statement(void *arg)
 	AioStatementBacklog *statement = arg;
 
 	Assert(AioBacklogIsEmpty(statement) || statement->failed ||
-		   !AioStatementIsAlive(statement));
+		   statement->sorting || !AioStatementIsAlive(statement));
 	Assert(aio_backlogs_exist);
 	dlist_delete(&statement->node);
 	aio_backlogs_exist = !dlist_is_empty(&statements);
@@ -144,6 +147,7 @@ make_statement(EState *estate, CommandId cid, CopyFromState cstate)
 	statement->lxid = MyProc->vxid.lxid;
 	statement->subid = GetCurrentSubTransactionId();
 	statement->context = context;
+	statement->owner = CurrentResourceOwner;
 	statement->callback.func = forget_statement;
 	statement->callback.arg = statement;
 	MemoryContextRegisterResetCallback(context, &statement->callback);
@@ -399,7 +403,7 @@ AioBacklogIsChecked(EState *estate)
 	AioStatementBacklog *statement = AioFindStatement(estate);
 
 	return statement != NULL && (statement->keys || statement->rows_kept > 0) &&
-		!statement->failed && !statement->draining;
+		!statement->failed && !statement->draining && !statement->sorting;
 }
 
 /* Put the rows that were kept back into the heap. */

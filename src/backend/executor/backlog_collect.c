@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * backlog_collect.c
- *	  Collect index entries in the memory of a statement.
+ *	  Collect index entries for a statement.
  *
- * Most access methods make index tuples of entries, which are packed one after
- * the other into chunks of memory that grow (AioBatchAddTuple()).  Others keep
- * something of their own, and say how much memory it takes (AioBatchAddOwn()).
- * All of it is in the statement's memory context, and counts for its budget.
+ * Most access methods make index tuples of entries (AioBatchAddTuple()), which
+ * are kept in memory (backlog_entries.c), or once that is used up, in
+ * temporary files (backlog_spill.c).  Others keep something of their own, and
+ * say how much memory it takes (AioBatchAddOwn()).  All memory is the
+ * statement's, and counts for its budget.
  *
  * Nothing that is collected can fail for what is in it (INVARIANT-35): what
  * could, such as a value too large for a page, is declined here, and inserted
@@ -28,42 +29,6 @@
 
 /* entries that are not larger than that fit into pages of any kind */
 #define SMALL_BYTES	1000
-
-#define CHUNK_MIN	1024
-#define CHUNK_MAX	(256 * 1024)
-
-/* Memory, in bytes, that the backlog takes now and while it is drained. */
-Size
-AioMemoryNeeded(const AioStatementBacklog *statement)
-{
-	return statement->bytes + statement->entries_max * sizeof(AioEntry);
-}
-
-/* Room for a tuple of so many bytes. */
-static pg_noinline void
-add_chunk(AioIndexBacklog *backlog, AioStatementBacklog *statement, Size bytes)
-{
-	Size		budget = (Size) aio_index_batch_memory * 1024;
-	Size		needed = AioMemoryNeeded(statement);
-	Size		size = backlog->last ? Min(backlog->last->size * 2, CHUNK_MAX) : CHUNK_MIN;
-	AioEntryChunk *chunk;
-
-	/* do not take more than is left, unless it is needed for this tuple */
-	size = Min(size, budget > needed ? budget - needed : 0);
-	size = Max(size, offsetof(AioEntryChunk, tuples) + bytes);
-
-	chunk = MemoryContextAlloc(statement->context, size);
-	chunk->next = NULL;
-	chunk->used = 0;
-	chunk->size = size;
-	Assert((backlog->first == NULL) == (backlog->last == NULL));
-	if (backlog->last != NULL)
-		backlog->last->next = chunk;
-	else
-		backlog->first = chunk;
-	backlog->last = chunk;
-	statement->bytes += size;
-}
 
 /*
  * Say which row a tuple is about, which is followed by the place for that.  All
@@ -108,25 +73,20 @@ AioBatchAddTuple(AioIndexBatch *batch, const AioIndexRow *row, IndexTuple tuple)
 {
 	AioIndexBacklog *backlog = AioBacklogOf(batch);
 	AioStatementBacklog *statement = backlog->table->statement;
-	AioEntryChunk *chunk = backlog->last;
-	Size		tuple_bytes = MAXALIGN(IndexTupleSize(tuple));
-	Size		bytes = tuple_bytes + (batch->unique ? sizeof(AioEntryRow) : 0);
 	IndexTuple	copy;
 
 	Assert(backlog->collects);
-	if (chunk == NULL ||
-		chunk->used + bytes > chunk->size - offsetof(AioEntryChunk, tuples))
+	if (backlog->sort != NULL)
 	{
-		add_chunk(backlog, statement, bytes);
-		chunk = backlog->last;
+		backlog->counts.entries++;
+		aio_session_stats_data.entries_collected++;
+		AioSpillEntry(backlog, tuple, (ItemPointer) &row->tid);
+		return;
 	}
-	Assert(chunk->used + bytes <= chunk->size - offsetof(AioEntryChunk, tuples));
-	copy = (IndexTuple) ((char *) chunk->tuples + chunk->used);
-	memcpy(copy, tuple, tuple_bytes);
+	copy = AioAddEntry(backlog, tuple);
 	copy->t_tid = row->tid;
 	if (batch->unique)
 		note_row(statement, copy, row->line);
-	chunk->used += bytes;
 	count_entry(backlog, statement);
 }
 
@@ -212,7 +172,8 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 	 * leaf is split; not said where it is true, it has the leaf split.
 	 */
 	backlog->batch.unchanged = unchanged ||
-		(backlog->batch.nentries > 0 && backlog->batch.unchanged);
+		((backlog->batch.nentries > 0 || backlog->sort != NULL) &&
+		 backlog->batch.unchanged);
 	row.tid = *tid;
 	row.line = line;
 
@@ -226,98 +187,4 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 	/* from the next row on, have tasks ready for others like this */
 	table->only_collects = false;
 	return false;
-}
-
-/*
- * The entry at a place, which is moved to the one after it; or NULL if there
- * are no more.
- */
-static IndexTuple
-next_entry(const AioIndexBacklog *backlog, AioEntryPlace *place)
-{
-	IndexTuple	tuple;
-
-	if (place->at == place->chunk->used)
-	{
-		if (place->chunk->next == NULL)
-			return NULL;
-		place->chunk = place->chunk->next;
-		place->at = 0;
-	}
-	Assert(place->at < place->chunk->used);
-	tuple = (IndexTuple) ((char *) place->chunk->tuples + place->at);
-	place->at += MAXALIGN(IndexTupleSize(tuple)) +
-		(backlog->batch.unique ? sizeof(AioEntryRow) : 0);
-	return tuple;
-}
-
-/*
- * An array of the batch's entries in input order, with keys not set, in the
- * current memory context.  Tuples stay where they are.
- */
-AioEntry *
-AioListEntries(const AioIndexBatch *batch)
-{
-	const AioIndexBacklog *backlog = (const AioIndexBacklog *) batch;
-	AioEntry   *entries = MemoryContextAllocHuge(CurrentMemoryContext,
-												 sizeof(AioEntry) * Max(batch->nentries, 1));
-	AioEntryPlace place = backlog->portion;
-
-	if (place.chunk == NULL)
-		place.chunk = backlog->first;
-	for (uint32 n = 0; n < batch->nentries; n++)
-		entries[n].tuple = next_entry(backlog, &place);
-	return entries;
-}
-
-/*
- * The next portion begins, with the entries of rows before this one that have
- * been in no other since the last drain: they are the index's batch from now
- * on.
- */
-void
-AioTakePortion(AioIndexBacklog *backlog, uint32 end)
-{
-	AioEntryPlace place = backlog->rest;
-	IndexTuple	tuple;
-
-	Assert(backlog->batch.unique);
-	if (place.chunk == NULL)
-		place.chunk = backlog->first;
-	backlog->portion = backlog->rest = place;
-	backlog->batch.nentries = 0;
-	while ((tuple = next_entry(backlog, &place)) != NULL &&
-		   AioGetEntryRow(tuple)->number < end)
-	{
-		backlog->batch.nentries++;
-		backlog->rest = place;
-	}
-}
-
-/* Forget the entries of an index: they have been inserted. */
-void
-AioFreeEntries(AioIndexBacklog *backlog)
-{
-	AioIndexBatch *batch = &backlog->batch;
-	AioStatementBacklog *statement = backlog->table->statement;
-
-	while (backlog->first != NULL)
-	{
-		AioEntryChunk *chunk = backlog->first;
-
-		Assert(statement->bytes >= chunk->size);
-		backlog->first = chunk->next;
-		statement->bytes -= chunk->size;
-		pfree(chunk);
-	}
-	backlog->last = NULL;
-	backlog->portion.chunk = backlog->rest.chunk = NULL;
-	backlog->portion.at = backlog->rest.at = 0;
-	if (batch->own != NULL)
-		backlog->ops->forget(batch);
-	Assert(batch->own == NULL);
-	Assert(statement->bytes >= backlog->own_bytes);
-	statement->bytes -= backlog->own_bytes;
-	backlog->own_bytes = 0;
-	batch->nentries = 0;
 }

@@ -3,9 +3,10 @@
  * backlog_drain.c
  *	  When a backlog is inserted, and how.
  *
- * A backlog is drained when its memory is used up, when the statement's rows
- * are in, and before a query could see them (INVARIANT-32).  Keys that are
- * enforced come first (backlog_keys.c), and then one index after the other
+ * A backlog is drained when the statement's rows are in, and before a query
+ * could see them (INVARIANT-32).  When its memory is used up, it is drained as
+ * well, but for indexes whose entries are spilled (backlog_spill.c).  Keys that
+ * are enforced come first (backlog_keys.c), and then one index after the other
  * (backlog_insert.c).
  *
  * INVARIANT-34: a drain that failed fails the statement.  A function that the
@@ -37,17 +38,36 @@
 /* entries of one index, whatever the memory allows */
 #define ENTRIES_MAX	(PG_INT32_MAX / 2)
 
-/* Insert all that a statement has collected. */
+/* Nothing is in memory any more. */
 static void
-drain(AioStatementBacklog *statement)
+start_anew(AioStatementBacklog *statement)
 {
-	if (statement->failed)
+	Assert(statement->bytes == 0);
+	Assert(statement->rows_kept == 0 && statement->nconflicts == 0);
+	statement->rows = 0;
+	statement->entries_max = 0;
+	statement->keys = false;
+}
+
+/*
+ * Insert all that a statement has collected, or all that is in memory.
+ */
+static void
+drain(AioStatementBacklog *statement, bool spilled)
+{
+	if (statement->failed || (statement->sorting && !statement->draining))
 		ereport(ERROR,
 				(errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION),
 				 errmsg("index entries of rows inserted earlier by this statement are missing"),
 				 errdetail("An error that occurred while they were being inserted was caught by a function that the statement called.")));
 	if (AioBacklogIsEmpty(statement) || statement->draining)
 		return;
+	if (!spilled && statement->bytes == 0 && statement->rows_kept == 0)
+	{
+		/* nothing else is */
+		start_anew(statement);
+		return;
+	}
 
 	aio_session_stats_data.batches++;
 	if (statement->rows < AIO_ROWS_WORTH_WHILE)
@@ -66,8 +86,10 @@ drain(AioStatementBacklog *statement)
 		{
 			for (int i = 0; i < table->nindexes; i++)
 			{
-				if (!table->indexes[i].batch.unique)
-					AioDrainIndex(&table->indexes[i]);
+				AioIndexBacklog *backlog = &table->indexes[i];
+
+				if (!backlog->batch.unique && (spilled || backlog->sort == NULL))
+					AioDrainIndex(backlog);
 			}
 		}
 		statement->draining = false;
@@ -79,19 +101,12 @@ drain(AioStatementBacklog *statement)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	Assert(statement->bytes == 0);
-	Assert(statement->rows_kept == 0 && statement->nconflicts == 0);
-	statement->rows = 0;
-	statement->entries_max = 0;
-	statement->keys = false;
+	start_anew(statement);
 }
 
 /*
  * A statement, or one of its parts that insert rows, has come to its end:
  * insert all that it has collected.
- *
- * If a row that was kept back fails, the guard calls this again, for the rows
- * before it.
  */
 void
 AioDrainStatement(EState *estate)
@@ -102,7 +117,23 @@ AioDrainStatement(EState *estate)
 		return;
 	if (!statement->draining && !statement->failed)
 		AioFlushKeptRows(statement);
-	drain(statement);
+	drain(statement, true);
+}
+
+/*
+ * A statement has failed: insert all that could fail before.
+ *
+ * If a row that was kept back fails, the guard calls this again, for the rows
+ * before it.
+ */
+void
+AioDrainChecked(EState *estate)
+{
+	AioStatementBacklog *statement = AioFindStatement(estate);
+
+	Assert(AioBacklogIsChecked(estate));
+	AioFlushKeptRows(statement);
+	drain(statement, false);
 }
 
 /*
@@ -121,7 +152,7 @@ AioDrainVisibleTo(Snapshot snapshot)
 			AioStatementIsAlive(statement))
 		{
 			aio_session_stats_data.batches_before_query++;
-			drain(statement);
+			drain(statement, true);
 		}
 	}
 }
@@ -195,7 +226,7 @@ check_order(AioTableBacklog *table, AioScope *scope)
 	if (keys_in_order(table))
 	{
 		join(scope);
-		drain(table->statement);
+		drain(table->statement, true);
 		for (int i = 0; i < table->nindexes; i++)
 		{
 			if (table->indexes[i].batch.unique)
@@ -223,11 +254,22 @@ AioBacklogConsider(AioTableBacklog *table, AioScope *scope)
 	statement->rows++;
 	if (statement->rows % ENTRIES_TO_CHECK == 0)
 		check_order(table, scope);
-	if (AioMemoryNeeded(statement) >= (Size) aio_index_batch_memory * 1024 ||
+	if (aio_debug_spill)
+		AioSpill(statement);
+	if (AioSpillMustEnd(statement) || statement->rows >= ENTRIES_MAX ||
 		statement->entries_max >= ENTRIES_MAX)
 	{
 		join(scope);
-		aio_session_stats_data.batches_full++;
-		drain(statement);
+		drain(statement, true);
+	}
+	else if (AioMemoryNeeded(statement) >= (Size) aio_index_batch_memory * 1024)
+	{
+		bool		spilled;
+
+		join(scope);
+		spilled = AioSpill(statement);
+		if (!spilled || statement->bytes > 0 || statement->rows_kept > 0)
+			aio_session_stats_data.batches_full++;
+		drain(statement, !spilled);
 	}
 }

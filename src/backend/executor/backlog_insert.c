@@ -74,7 +74,7 @@ AioInsertSorted(AioIndexBacklog *backlog, AioEntry *entries)
 		return;
 
 	Assert(nentries <= counts->entries);
-	Assert(backlog->table->statement->entries_max > 0);
+	Assert(backlog->table->statement->entries_max > 0 || backlog->sort != NULL);
 
 	stats = AioPendingIndexStats(batch->index);
 	if (stats != NULL)
@@ -106,6 +106,20 @@ AioInsertSorted(AioIndexBacklog *backlog, AioEntry *entries)
 	counts->suspended += aio_task_counters.tasks_suspended;
 }
 
+/* Insert all entries of an index that are spilled, and free them. */
+static void
+drain_spilled(AioIndexBacklog *backlog)
+{
+	AioEntry   *entries;
+
+	while ((entries = AioNextSpilled(backlog)) != NULL)
+	{
+		AioInsertSorted(backlog, entries);
+		MemoryContextReset(CurrentMemoryContext);
+	}
+	AioEndSpill(backlog);
+}
+
 /* Sort and insert all entries of one index, and free them. */
 void
 AioDrainIndex(AioIndexBacklog *backlog)
@@ -113,13 +127,18 @@ AioDrainIndex(AioIndexBacklog *backlog)
 	MemoryContext context;
 	MemoryContext old;
 
-	if (backlog->batch.nentries == 0)
+	if (backlog->batch.nentries == 0 && backlog->sort == NULL)
 		return;
 	context = AllocSetContextCreate(backlog->batch.context, "index backlog sort",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	AioInsertSorted(backlog, AioSortEntries(backlog));
+	if (backlog->sort != NULL)
+		drain_spilled(backlog);
+	else
+	{
+		AioInsertSorted(backlog, AioSortEntries(backlog));
+		AioFreeEntries(backlog);
+	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-	AioFreeEntries(backlog);
 }

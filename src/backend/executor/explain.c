@@ -93,10 +93,14 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 	{
 		ExplainIndentText(es);
 		appendStringInfo(es->str, "Index %s: entries=%" PRIu64 " batches=%" PRIu64
-						 " leaves=%" PRIu64 " suspended=%" PRIu64 " max in flight=%d\n",
+						 " leaves=%" PRIu64 " suspended=%" PRIu64 " max in flight=%d",
 						 quote_identifier(index), counts->entries, counts->batches,
 						 counts->leaf_visits, counts->suspended,
 						 backlog->batch.in_flight_max);
+		if (counts->spilled > 0)
+			appendStringInfo(es->str, " spilled=%" PRIu64 "kB",
+							 (counts->spilled + 1023) / 1024);
+		appendStringInfoChar(es->str, '\n');
 		return;
 	}
 	ExplainOpenGroup("Collected Index", NULL, true, es);
@@ -106,6 +110,7 @@ show_index(const AioIndexBacklog *backlog, ExplainState *es)
 	ExplainPropertyUInteger("Leaf Visits", NULL, counts->leaf_visits, es);
 	ExplainPropertyUInteger("Tasks Suspended", NULL, counts->suspended, es);
 	ExplainPropertyInteger("Max Reads In Flight", NULL, backlog->batch.in_flight_max, es);
+	ExplainPropertyUInteger("Spilled", "kB", (counts->spilled + 1023) / 1024, es);
 	ExplainCloseGroup("Collected Index", NULL, true, es);
 }
 

@@ -103,7 +103,7 @@ settle(AioGuard *guard)
 			callback.previous = error_context_stack;
 			error_context_stack = &callback;
 		}
-		AioDrainStatement(guard->backlog_of);
+		AioDrainChecked(guard->backlog_of);
 		Assert(!AioBacklogIsChecked(guard->backlog_of));
 
 		/* no earlier row fails; as errfinish() leaves it */

@@ -45,6 +45,9 @@ is_consistent(const AioIndexAmOps *ops)
 	if (ops->insert == NULL ||
 		(ops->reads_first && ops->look_ahead == NULL))
 		return false;
+	if ((ops->begin_sort == NULL) != (ops->spread == NULL) ||
+		(ops->begin_sort != NULL && ops->sort == NULL))
+		return false;
 	if (collects)
 		return ops->may_collect != NULL && ops->drain != NULL;
 	return ops->may_collect == NULL && ops->drain == NULL &&

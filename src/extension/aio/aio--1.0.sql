@@ -37,7 +37,8 @@ CREATE FUNCTION aio_session_batches(
     OUT batches bigint,
     OUT memory_full bigint,
     OUT before_query bigint,
-    OUT leaf_visits bigint)
+    OUT leaf_visits bigint,
+    OUT bytes_spilled bigint)
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 

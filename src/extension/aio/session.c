@@ -124,6 +124,7 @@ aio_session_batches(PG_FUNCTION_ARGS)
 		Int64GetDatum(stats->batches_full),
 		Int64GetDatum(stats->batches_before_query),
 		Int64GetDatum(stats->leaf_visits),
+		Int64GetDatum(stats->bytes_spilled),
 	};
 
 	PG_RETURN_DATUM(row_of(fcinfo, values, lengthof(values)));

@@ -32,7 +32,9 @@ extern PGDLLIMPORT int aio_batch_unique_keys;
 #define AIO_ROWS_BEFORE_BATCH	1000
 #ifdef USE_ASSERT_CHECKING
 extern PGDLLIMPORT int aio_debug_rows_before_batch;
+extern PGDLLIMPORT bool aio_debug_spill;
 #else
+#define aio_debug_spill		false
 #define aio_debug_rows_before_batch AIO_ROWS_BEFORE_BATCH
 #endif
 

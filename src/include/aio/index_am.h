@@ -37,6 +37,7 @@
 #include "access/itup.h"
 #include "aio/task.h"
 #include "nodes/execnodes.h"
+#include "utils/tuplesort.h"
 
 /*
  * How many inserts into one index may be tasks at the same time.  A task may be
@@ -215,6 +216,19 @@ typedef struct AioIndexAmOps
 
 	/* Optional: the batch is empty again; free what batch->own points to. */
 	void		(*forget) (AioIndexBatch *batch);
+
+	/*
+	 * Optional, and both or neither: entries whose keys are not enforced may
+	 * be spilled to temporary files.  begin_sort() begins a sort in so many
+	 * kilobytes of memory, in the current memory context, by which index
+	 * tuples come in the order that sort() has them in, and are drained in
+	 * portions.  spread() tells over how many pages of the index the entries
+	 * of the batch are spread, about, if each page takes as many of them; it
+	 * may read pages above those, and allocates in the current memory
+	 * context.
+	 */
+	Tuplesortstate *(*begin_sort) (AioIndexBatch *batch, int kilobytes);
+	double		(*spread) (AioIndexBatch *batch);
 
 	/* --- Lookups --- */
 

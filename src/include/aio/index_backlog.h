@@ -37,6 +37,7 @@ typedef struct AioBacklogCounts
 	uint64		batches;
 	uint64		leaf_visits;
 	uint64		suspended;		/* tasks */
+	uint64		spilled;		/* bytes of entries */
 } AioBacklogCounts;
 
 /* Where in the chunks an entry is. */
@@ -60,6 +61,10 @@ typedef struct AioIndexBacklog
 	AioEntryPlace portion;		/* where the batch begins, if it is one */
 	AioEntryPlace rest;			/* where the next portion will */
 	Size		own_bytes;		/* in what the access method keeps itself */
+	Tuplesortstate *sort;		/* has the entries, if they are spilled */
+	bool		sorted;			/* it gives them back */
+	Size		sort_memory;	/* that it may take */
+	uint64		sort_bytes;		/* of what it has been given */
 	AioBacklogCounts counts;
 	struct AioTableBacklog *table;	/* whose index it is */
 } AioIndexBacklog;
@@ -111,7 +116,12 @@ typedef struct AioStatementBacklog
 	MemoryContextCallback callback;
 	AioTableBacklog *tables;
 	HTAB	   *tables_by_rri;	/* TableByRri */
+	ResourceOwner owner;		/* of its temporary files */
 	Size		bytes;			/* in chunks, and kept by access methods */
+	Size		sort_memory;	/* of all sorts of spilled entries */
+	uint64		sort_bytes;		/* of what they have been given */
+	uint64		sort_bytes_checked; /* of that, when room was looked for last */
+	int			nsorts;
 	uint32		entries_max;	/* of any one index */
 	int			rows_kept;		/* rows that are not even in the heap */
 	Size		bytes_kept;
@@ -124,6 +134,7 @@ typedef struct AioStatementBacklog
 	bool		frozen;			/* its rows are visible to any snapshot */
 	bool		keys;			/* some keys in the backlog are enforced */
 	bool		draining;
+	bool		sorting;		/* is in upstream's sort, perhaps in I/O */
 	bool		failed;			/* a drain did */
 } AioStatementBacklog;
 
@@ -141,7 +152,8 @@ AioBacklogOf(AioIndexBatch *batch)
 static inline bool
 AioBacklogIsEmpty(const AioStatementBacklog *statement)
 {
-	return statement->entries_max == 0 && statement->rows_kept == 0;
+	return statement->entries_max == 0 && statement->rows_kept == 0 &&
+		statement->nsorts == 0;
 }
 
 /* backlog.c */
@@ -161,9 +173,23 @@ extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 						  const Datum *values, const bool *isnull,
 						  ItemPointer tid, uint64 line, bool unique_at_once,
 						  bool unchanged);
+
+/* backlog_entries.c */
 extern Size AioMemoryNeeded(const AioStatementBacklog *statement);
+extern IndexTuple AioAddEntry(AioIndexBacklog *backlog, IndexTuple tuple);
+extern IndexTuple AioNextEntry(const AioIndexBacklog *backlog,
+							   AioEntryPlace *place);
+extern void AioFreeFirstChunk(AioIndexBacklog *backlog);
 extern void AioTakePortion(AioIndexBacklog *backlog, uint32 end);
 extern void AioFreeEntries(AioIndexBacklog *backlog);
+
+/* backlog_spill.c */
+extern bool AioSpill(AioStatementBacklog *statement);
+extern bool AioSpillMustEnd(AioStatementBacklog *statement);
+extern void AioSpillEntry(AioIndexBacklog *backlog, IndexTuple tuple,
+						  ItemPointer tid);
+extern AioEntry *AioNextSpilled(AioIndexBacklog *backlog);
+extern void AioEndSpill(AioIndexBacklog *backlog);
 
 /* backlog_insert.c */
 extern AioEntry *AioSortEntries(AioIndexBacklog *backlog);
@@ -175,6 +201,7 @@ extern void AioDrainKeys(AioStatementBacklog *statement);
 
 /* backlog_drain.c */
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
+extern void AioDrainChecked(EState *estate);
 
 /* backlog_recheck.c */
 extern void AioCheckConflicts(AioStatementBacklog *statement);

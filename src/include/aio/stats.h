@@ -29,6 +29,7 @@ typedef struct AioSessionStats
 	uint64		batches;		/* in which they have been inserted */
 	uint64		batches_full;	/* of these, because memory was used up */
 	uint64		batches_before_query;	/* likewise, because of another query */
+	uint64		bytes_spilled;	/* of entries, to temporary files */
 	uint64		leaf_visits;	/* pages found for them, by search or forecast */
 
 	/* extensions of files */

@@ -54,6 +54,14 @@ check_again(AioIndexBatch *batch, IndexTuple tuple, bool inserted)
 				 false, batch->heap);
 }
 
+static Tuplesortstate *
+begin_sort(AioIndexBatch *batch, int kilobytes)
+{
+	Assert(!batch->unique);
+	return tuplesort_begin_index_btree(batch->heap, batch->index, false, false,
+									   kilobytes, NULL, TUPLESORT_NONE);
+}
+
 static int
 upcoming(IndexScanDesc scan, ScanDirection direction, int skip,
 		 ItemPointer tids, int max, BlockNumber *next)
@@ -145,6 +153,8 @@ static const AioIndexAmOps btree_ops = {
 	.sort = AioSortBtree,
 	.drain = AioDrainBtree,
 	.check_again = check_again,
+	.begin_sort = begin_sort,
+	.spread = AioBtreeSpread,
 	.scans_suspend = true,
 	.search_may_end = search_may_end,
 	.upcoming = upcoming,

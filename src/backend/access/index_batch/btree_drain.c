@@ -38,6 +38,7 @@
 #include "aio/stats.h"
 #include "btree_fill.h"
 #include "built_in_ams.h"
+#include "common/int.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/injection_point.h"
@@ -49,6 +50,9 @@
 
 /* so many leaves to the right an entry is looked for before it is searched */
 #define STEPS_MAX		2
+
+/* entries whose leaves are looked up to estimate how far they are spread */
+#define SPREAD_SAMPLE	512
 
 typedef struct BtreeDrain
 {
@@ -230,6 +234,54 @@ plan_runs(AioLeafStream *stream, void *arg)
 		if (!P_RIGHTMOST(opaque) && is_beyond(drain, end, P_HIKEY))
 			return;
 	}
+}
+
+/* qsort comparator */
+static int
+compare_blocks(const void *a, const void *b)
+{
+	return pg_cmp_u32(*(const BlockNumber *) a, *(const BlockNumber *) b);
+}
+
+/*
+ * AioIndexAmOps.spread: of some entries, see which have a leaf in common.  The
+ * more pairs do, the fewer leaves there are.
+ */
+double
+AioBtreeSpread(AioIndexBatch *batch)
+{
+	BtreeDrain	drain = {0};
+	BlockNumber leaves[SPREAD_SAMPLE];
+	double		nblocks = RelationGetNumberOfBlocks(batch->index);
+	uint32		n = Min(Max(batch->nentries / 16, 64), SPREAD_SAMPLE);
+	uint64		pairs = 0;
+	uint32		equal = 0;
+
+	drain.batch = batch;
+	drain.index = batch->index;
+	drain.heap = batch->heap;
+	drain.entries = AioListEntries(batch);
+	drain.page = palloc_aligned(BLCKSZ, MAXIMUM_ALIGNOF, 0);
+	drain.key = AioBtreeMakeKey(drain.index);
+	n = Min(n, batch->nentries);
+	for (uint32 i = 0; i < n; i++)
+	{
+		BTScanInsert key = set_key(&drain, (uint64) i * batch->nentries / n);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!descend(&drain, key))
+			return 1;
+		leaves[i] = downlink(drain.page,
+							 find_child(&drain, key, drain.page,
+										P_FIRSTDATAKEY(BTPageGetOpaque(drain.page))));
+	}
+	qsort(leaves, n, sizeof(BlockNumber), compare_blocks);
+	for (uint32 i = 1; i < n; i++)
+	{
+		equal = leaves[i] == leaves[i - 1] ? equal + 1 : 0;
+		pairs += equal;
+	}
+	return pairs == 0 ? nblocks : Min(nblocks, (double) n * (n - 1) / 2 / pairs);
 }
 
 /* ------------------------------------------------------------------------

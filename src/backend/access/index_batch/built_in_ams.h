@@ -35,6 +35,7 @@ extern AioEntry *AioSortGist(AioIndexBatch *batch);
 /* btree_drain.c, hash_drain.c */
 extern void AioDrainBtree(AioIndexBatch *batch, AioEntry *entries,
 						  AioScope *scope);
+extern double AioBtreeSpread(AioIndexBatch *batch);
 extern AioEntry *AioSortBuckets(AioIndexBatch *batch);
 extern void AioDrainHash(AioIndexBatch *batch, AioEntry *entries,
 						 AioScope *scope);

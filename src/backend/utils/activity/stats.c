@@ -52,6 +52,7 @@ AioStatsShown(AioSessionStats *shown)
 	SINCE_BASE(batches);
 	SINCE_BASE(batches_full);
 	SINCE_BASE(batches_before_query);
+	SINCE_BASE(bytes_spilled);
 	SINCE_BASE(leaf_visits);
 	SINCE_BASE(preallocation_hits);
 	SINCE_BASE(preallocation_waits);

@@ -342,7 +342,7 @@ like($plan, qr/^ *Index "K": entries=4000 /m, 'of each index');
 like($plan, qr/^ *Index k_id: entries=512 /m, 'also of one that collects no more');
 unlike(run("TRUNCATE k;\nEXPLAIN (ANALYZE, $explain"), qr/Index k/, 'only if asked to');
 unlike(run("TRUNCATE k;\nEXPLAIN (ANALYZE, AIO off, $explain"), qr/Index k/, 'not if asked not to');
-is(run("TRUNCATE k;\nEXPLAIN (ANALYZE, AIO, FORMAT json, $explain") =~ s/.*"Collected Indexes": \[\s*\{\s*"Index Name": "k_a",\s*"Entries": 4000,\s*"Batches": 2,\s*"Leaf Visits": \d+,\s*"Tasks Suspended": \d+,\s*"Max Reads In Flight": \d+\s*\}.*/found/sr,
+is(run("TRUNCATE k;\nEXPLAIN (ANALYZE, AIO, FORMAT json, $explain") =~ s/.*"Collected Indexes": \[\s*\{\s*"Index Name": "k_a",\s*"Entries": 4000,\s*"Batches": 2,\s*"Leaf Visits": \d+,\s*"Tasks Suspended": \d+,\s*"Max Reads In Flight": \d+,\s*"Spilled": 0\s*\}.*/found/sr,
 	'found', 'also in JSON');
 run("EXPLAIN (AIO) SELECT 1");
 like(errors(), qr/EXPLAIN option AIO requires ANALYZE/, 'not without ANALYZE');
