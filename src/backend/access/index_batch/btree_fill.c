@@ -16,8 +16,7 @@
  *
  * What is on the page by then is what _bt_doinsert() would have put there, in
  * the same place, had it been called for each entry.  Entries that are logged
- * together make a record of generic WAL: the parts of the page that have
- * changed (generic_xlog.c).
+ * together make one record (leaf_wal.c).
  *
  * INVARIANT-31: between two neighbours on a leaf, only entries are put that
  * compare so, with the leaf locked.  The order of entries among each other, and
@@ -35,30 +34,15 @@
 #include "access/nbtxlog.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
-#include "access/xlogrecord.h"
 #include "btree_fill.h"
+#include "leaf_wal.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 #include "utils/rel.h"
 
-/* what any record about a block consists of */
-#define RECORD_BYTES \
-	(SizeOfXLogRecord + SizeOfXLogRecordBlockHeader + sizeof(RelFileLocator) + \
-	 sizeof(BlockNumber))
-
-/* and what XLOG_BTREE_INSERT_LEAF has besides, but for the tuple */
+/* what XLOG_BTREE_INSERT_LEAF has besides, but for the tuple */
 #define INSERT_BYTES	(SizeOfXLogRecordDataHeaderShort + SizeOfBtreeInsert)
-
-/* parts of a page that a record consists of, at most */
-#define PARTS_MAX		4
-
-/* A part of a page, as in generic WAL; the data follow. */
-typedef struct PagePart
-{
-	OffsetNumber offset;
-	OffsetNumber length;
-} PagePart;
 
 /*
  * A key that AioBtreeSetKey() can set to one entry after another, in the
@@ -153,45 +137,6 @@ log_entry(Buffer leaf, IndexTuple tuple, OffsetNumber offnum)
 			   XLogInsert(RM_BTREE_ID, XLOG_BTREE_INSERT_LEAF));
 }
 
-static void
-log_part(Page page, PagePart *part, int offset, int end)
-{
-	part->offset = offset;
-	part->length = end - offset;
-	XLogRegisterBufData(0, part, sizeof(PagePart));
-	XLogRegisterBufData(0, page + offset, part->length);
-}
-
-/*
- * Log what has changed on a leaf by adding items: where its free space is,
- * its line pointers from 'first' on, and the space before old_upper.
- *
- * If replay is to compare pages, it compares also what a btree does not log:
- * hints at its line pointers, and in its special space.  Then they are logged,
- * too.
- */
-static void
-log_together(Buffer leaf, OffsetNumber first, int old_upper)
-{
-	Page		page = BufferGetPage(leaf);
-	PageHeader	header = (PageHeader) page;
-	PagePart	parts[PARTS_MAX];
-
-	XLogBeginInsert();
-	XLogRegisterBuffer(0, leaf, REGBUF_STANDARD);
-	if (unlikely(wal_consistency_checking[RM_GENERIC_ID]))
-	{
-		first = FirstOffsetNumber;
-		log_part(page, &parts[3], header->pd_special, BLCKSZ);
-	}
-	log_part(page, &parts[0], offsetof(PageHeaderData, pd_lower),
-			 offsetof(PageHeaderData, pd_special));
-	log_part(page, &parts[1], (char *) PageGetItemId(page, first) - page,
-			 header->pd_lower);
-	log_part(page, &parts[2], header->pd_upper, old_upper);
-	PageSetLSN(page, XLogInsert(RM_GENERIC_ID, 0));
-}
-
 /*
  * Are entries to be logged together?  items are the bytes that they take on the
  * page, with their line pointers.
@@ -208,11 +153,10 @@ goes_together(Buffer leaf, const AioEntry *entries, uint32 n,
 	if (XLogCheckBufferNeedsBackup(leaf))
 		return true;
 	for (uint32 i = 0; i < n; i++)
-		apart += MAXALIGN(RECORD_BYTES + INSERT_BYTES +
+		apart += MAXALIGN(AIO_BLOCK_RECORD_BYTES + INSERT_BYTES +
 						  IndexTupleSize(entries[i].tuple));
-	return RECORD_BYTES + 3 * sizeof(PagePart) + 2 * sizeof(LocationIndex) +
-		(PageGetMaxOffsetNumber(page) + 1 - first) * sizeof(ItemIdData) +
-		items <= apart;
+	return AioLeafRecordBytes(PageGetMaxOffsetNumber(page) + 1 - first,
+							  items) <= apart;
 }
 
 /*
@@ -245,7 +189,7 @@ add_entries(Relation index, Buffer leaf, const AioEntry *entries,
 			log_entry(leaf, tuple, offnum);
 	}
 	if (together)
-		log_together(leaf, positions[0], old_upper);
+		AioLogLeaf(leaf, positions[0], old_upper);
 	END_CRIT_SECTION();
 }
 

@@ -21,11 +21,11 @@
 #include "catalog/pg_am.h"
 #include "utils/rel.h"
 
-/* The pending list of an index with fastupdate serves the same purpose. */
+/* What is better off in the pending list is put there when it is drained. */
 static bool
 may_collect(const AioIndexBatch *batch)
 {
-	return !GinGetUseFastUpdate(batch->index);
+	return true;
 }
 
 static const AioIndexAmOps gin_ops = {
