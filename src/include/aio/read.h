@@ -90,6 +90,9 @@ extern bool AioPageIsHere(Relation rel, BlockNumber block);
 extern AioReadAheadResult AioReadAhead(Relation rel, BlockNumber block);
 extern AioReadAheadResult AioReadAheadCombined(Relation rel, BlockNumber block,
 											   int *nblocks);
+extern Buffer AioFindPage(const RelFileLocator *rlocator, BlockNumber block);
+extern void AioReadFileAhead(SMgrRelation smgr, BlockNumber block, int nblocks,
+							 int limit, Buffer *buffers);
 extern void AioReadAheadWait(void);
 extern void AioReadAheadWaitAll(void);
 extern void AioReadWanted(AioWantedPages *wanted);

@@ -29,6 +29,7 @@
 #include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
 #include "aio/read.h"
+#include "aio/replay.h"
 #include "aio/ri.h"
 #include "aio/server.h"
 #include "aio/sibling_locks.h"

@@ -15,7 +15,7 @@
  *
  * Locks:     none may be held that the reading of a page would wait for.
  * Suspends:  when a page has to be written to make room.
- * Tests:     src/test/aio/lookup.
+ * Tests:     src/test/aio/lookup, src/test/aio/replay.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -61,14 +61,14 @@ bool		aio_read_ahead_used = false;
 
 /* The buffer of a page that is in memory or on its way, or -1. */
 static int
-find_buffer(Relation rel, BlockNumber block)
+find_buffer(const RelFileLocator *rlocator, BlockNumber block)
 {
 	BufferTag	tag;
 	uint32		hash;
 	LWLock	   *lock;
 	int			buf_id;
 
-	InitBufferTag(&tag, &rel->rd_locator, MAIN_FORKNUM, block);
+	InitBufferTag(&tag, rlocator, MAIN_FORKNUM, block);
 	hash = BufTableHashCode(&tag);
 	lock = BufMappingPartitionLock(hash);
 	LWLockAcquire(lock, LW_SHARED);
@@ -81,10 +81,20 @@ find_buffer(Relation rel, BlockNumber block)
 bool
 AioPageIsHere(Relation rel, BlockNumber block)
 {
-	int			buf_id = find_buffer(rel, block);
+	int			buf_id = find_buffer(&rel->rd_locator, block);
 
 	return buf_id >= 0 &&
 		(pg_atomic_read_u32(&GetBufferDescriptor(buf_id)->state) & BM_VALID) != 0;
+}
+
+/*
+ * The buffer of a page of a file's main fork that is in memory, or being read,
+ * or InvalidBuffer.  It may be another page's by the time it is looked at.
+ */
+Buffer
+AioFindPage(const RelFileLocator *rlocator, BlockNumber block)
+{
+	return find_buffer(rlocator, block) + 1;
 }
 
 static bool
@@ -141,7 +151,7 @@ get_read(void)
 
 /* How many of these pages can one I/O read?  0 if the first one is here. */
 static int
-count_combined(Relation rel, BlockNumber block, int nblocks)
+count_combined(const RelFileLocator *rlocator, BlockNumber block, int nblocks)
 {
 	int			max = Min(nblocks, io_combine_limit);
 	int			n = 0;
@@ -149,9 +159,53 @@ count_combined(Relation rel, BlockNumber block, int nblocks)
 	/* all of them are pinned at a time */
 	if (max > 1)
 		max = Max(Min(max, (int) GetAdditionalPinLimit()), 1);
-	while (n < max && find_buffer(rel, block + n) < 0)
+	while (n < max && find_buffer(rlocator, block + n) < 0)
 		n++;
 	return n;
+}
+
+/*
+ * Begin to read neighbouring pages that are not in memory by one I/O, if so
+ * much may be in flight.  Returns of how many it has begun to read, at most
+ * 'n', or 0.  The buffers are told, but not pinned.
+ */
+static int
+begin_read(Relation rel, SMgrRelation smgr, char persistence,
+		   BlockNumber block, int n, Buffer *buffers)
+{
+	PageRead   *read;
+	int			begun = n;
+
+	Assert(io_method != IOMETHOD_SYNC);
+	Assert(n > 0);
+
+	read = get_read();
+	pgaio_wref_clear(&read->operation.io_wref);
+	read->operation.rel = rel;
+	read->operation.smgr = smgr;
+	read->operation.persistence = persistence;
+	read->operation.forknum = MAIN_FORKNUM;
+	read->operation.strategy = NULL;
+	for (int i = 0; i < n; i++)
+		read->buffers[i] = InvalidBuffer;
+	AioBatchOpen();
+	if (!StartReadBuffers(&read->operation, read->buffers, block, &begun, 0))
+		pgaio_wref_clear(&read->operation.io_wref);
+
+	/* pages that the I/O does not cover may be pinned, too */
+	for (int i = 0; i < n; i++)
+	{
+		if (BufferIsValid(read->buffers[i]))
+			ReleaseBuffer(read->buffers[i]);
+		if (buffers != NULL)
+			buffers[i] = read->buffers[i];
+	}
+	dclist_delete_from(&beginning, &read->node);
+	dclist_push_tail(&in_flight, &read->node);
+	read->npages = begun;
+	pages_in_flight += begun;
+	AioBatchConsider();
+	return begun;
 }
 
 /*
@@ -167,46 +221,57 @@ count_combined(Relation rel, BlockNumber block, int nblocks)
 AioReadAheadResult
 AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 {
-	PageRead   *read;
-	int			n = count_combined(rel, block, *nblocks);
-	int			begun = n;
+	int			n = count_combined(&rel->rd_locator, block, *nblocks);
 
 	Assert(!RelationUsesLocalBuffers(rel));
-	Assert(io_method != IOMETHOD_SYNC);
 
 	*nblocks = 1;
 	if (n == 0)
 		return AIO_READ_AHEAD_HERE;
 	if (is_full(INT_MAX))
 		return AIO_READ_AHEAD_FULL;
-
-	read = get_read();
-	pgaio_wref_clear(&read->operation.io_wref);
-	read->operation.rel = rel;
-	read->operation.smgr = RelationGetSmgr(rel);
-	read->operation.persistence = rel->rd_rel->relpersistence;
-	read->operation.forknum = MAIN_FORKNUM;
-	read->operation.strategy = NULL;
-	for (int i = 0; i < n; i++)
-		read->buffers[i] = InvalidBuffer;
 	aio_read_ahead_used = true;
-	AioBatchOpen();
-	if (!StartReadBuffers(&read->operation, read->buffers, block, &begun, 0))
-		pgaio_wref_clear(&read->operation.io_wref);
-
-	/* pages that the I/O does not cover may be pinned, too */
-	for (int i = 0; i < n; i++)
-	{
-		if (BufferIsValid(read->buffers[i]))
-			ReleaseBuffer(read->buffers[i]);
-	}
-	dclist_delete_from(&beginning, &read->node);
-	dclist_push_tail(&in_flight, &read->node);
-	read->npages = begun;
-	pages_in_flight += begun;
-	AioBatchConsider();
-	*nblocks = begun;
+	*nblocks = begin_read(rel, RelationGetSmgr(rel), rel->rd_rel->relpersistence,
+						  block, n, NULL);
 	return AIO_READ_AHEAD_BEGUN;
+}
+
+/*
+ * The same for who knows no relation but its file, as recovery does: begin to
+ * read neighbouring pages of a permanent file's main fork, which exist, at most
+ * MAX_IO_COMBINE_LIMIT of them.  Those that are in memory are passed over.
+ * 'buffers' tells where the others will be, or InvalidBuffer; it is a guess, as
+ * they are not pinned.
+ *
+ * Waits while more than 'limit' pages are in flight.  The I/Os are submitted by
+ * AioSubmitBatch() at the latest.  Raises what AioReadAheadCombined() raises.
+ */
+void
+AioReadFileAhead(SMgrRelation smgr, BlockNumber block, int nblocks, int limit,
+				 Buffer *buffers)
+{
+	const RelFileLocator *rlocator = &smgr->smgr_rlocator.locator;
+
+	for (int i = 0; i < nblocks; i++)
+		buffers[i] = InvalidBuffer;
+	while (nblocks > 0)
+	{
+		int			n = count_combined(rlocator, block, nblocks);
+
+		if (n == 0)
+			n = 1;
+		else if (is_full(limit))
+		{
+			AioReadAheadWait();
+			continue;
+		}
+		else
+			n = begin_read(NULL, smgr, RELPERSISTENCE_PERMANENT, block,
+						   Min(n, limit), buffers);
+		block += n;
+		buffers += n;
+		nblocks -= n;
+	}
 }
 
 /* Likewise, one page. */

@@ -1,0 +1,310 @@
+/*-------------------------------------------------------------------------
+ *
+ * replay.c
+ *	  Pages that recovery will need are read ahead.
+ *
+ * Upstream's prefetcher decodes records before they are replayed, and tells of
+ * each block that they refer to.  Where upstream would give the kernel a hint,
+ * the page is read into shared buffers, asynchronously.  Which blocks are not
+ * to be touched yet, because they do not exist, or will be dropped or truncated
+ * before, is upstream's to know.
+ *
+ * A page is first wanted, and read a little later, together with others: that
+ * makes one I/O of neighbours, and one system call of several I/Os.  Its read
+ * begins before the record that needs it is replayed.  Nothing is staged while
+ * records are replayed, since redo may wait for whoever waits for the page.
+ *
+ * INVARIANT-79: reading ahead decides nothing.  No page is read which a record
+ * before would make anew from an image, as that one may be torn.  No page is
+ * zeroed or taken for good in spite of its checksum; a read that fails is
+ * forgotten, and redo, if it needs the page, reads it again, and raises what
+ * there is to raise.
+ *
+ * INVARIANT-80: a read ahead has no pin but the one that any read in flight
+ * has, so redo never waits for itself.  They are complete before recovery waits
+ * for anything but pages: for WAL, a command, the end of a pause.
+ *
+ * An I/O worker may have a file open that has been dropped, and read from that,
+ * if a new file has the name.  Recovery cuts a file to no length before it is
+ * unlinked, so nothing is found there, and the read fails; and before the files
+ * of a whole database or tablespace are unlinked, all processes close theirs.
+ *
+ * Locks:     none are held.
+ * Suspends:  never; there are no tasks in recovery.
+ * Tests:     src/test/aio/replay.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/block.h"
+#include "aio/read.h"
+#include "aio/replay.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/aio.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "utils/memutils.h"
+
+/* I/Os that are wanted at a time; more than that begin at once */
+#define WANTED_MAX	32
+
+/* records that make pages are remembered at least so long */
+#define MADE_MIN	1024
+
+/* Neighbouring pages of a file, and the references to them. */
+typedef struct WantedRead
+{
+	RelFileLocator rlocator;
+	BlockNumber block;			/* the first one */
+	int			nblocks;
+	DecodedBkpBlock *references[MAX_IO_COMBINE_LIMIT];
+} WantedRead;
+
+static WantedRead wanted[WANTED_MAX];
+static int	nwanted = 0;
+
+/* the record that needs the first of them */
+static XLogRecPtr wanted_lsn = InvalidXLogRecPtr;
+
+/* pages of them */
+int			aio_replay_wanted = 0;
+
+bool		aio_replay_active = false;
+
+/* how many pages may be on their way, or read and not used yet */
+static int	depth = 1;
+
+/* A page that a record makes anew, which may have been replayed by now. */
+typedef struct MadePage
+{
+	BufferTag	tag;
+	XLogRecPtr	lsn;
+	char		status;			/* simplehash.h's */
+} MadePage;
+
+static inline uint32
+hash_tag(const BufferTag *tag)
+{
+	return hash_bytes((const unsigned char *) tag, sizeof(BufferTag));
+}
+
+#define SH_PREFIX		made
+#define SH_ELEMENT_TYPE	MadePage
+#define SH_KEY_TYPE		BufferTag
+#define SH_KEY			tag
+#define SH_HASH_KEY(tb, key)	hash_tag(&(key))
+#define SH_EQUAL(tb, a, b)		BufferTagsEqual(&(a), &(b))
+#define SH_SCOPE		static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+static struct made_hash *made = NULL;
+
+/* when there are as many, those that have been replayed are forgotten */
+static uint32 made_limit = MADE_MIN;
+
+/*
+ * How many pages may be on their way, or read and not used yet, if the user
+ * allows so many?  Decides whether this process reads ahead at all.
+ */
+int
+AioReplayDepth(int concurrency)
+{
+	aio_replay_active = IsUnderPostmaster && io_method != IOMETHOD_SYNC;
+	if (!aio_replay_active)
+		return concurrency;
+	depth = Min(concurrency, (int) GetPinLimit());
+	depth = Max(depth, 1);
+	return depth;
+}
+
+/* A record that has not been replayed makes this page anew. */
+void
+AioReplayNoteMade(const DecodedBkpBlock *reference, XLogRecPtr lsn)
+{
+	BufferTag	tag;
+	bool		found;
+
+	if (reference->forknum != MAIN_FORKNUM)
+		return;
+	if (made == NULL)
+		made = made_create(TopMemoryContext, MADE_MIN, NULL);
+	InitBufferTag(&tag, &reference->rlocator, MAIN_FORKNUM, reference->blkno);
+	made_insert(made, tag, &found)->lsn = lsn;
+}
+
+/* Forget about pages that have been made. */
+static void
+forget_made(XLogRecPtr replayed)
+{
+	made_iterator iterator;
+	MadePage   *page;
+
+	made_start_iterate(made, &iterator);
+	while ((page = made_iterate(made, &iterator)) != NULL)
+	{
+		if (page->lsn <= replayed)
+			made_delete_item(made, page);
+	}
+	made_limit = Max(MADE_MIN, made->members * 2);
+}
+
+/* Will a record that comes before make this page anew? */
+static bool
+will_be_made(const RelFileLocator *rlocator, BlockNumber block,
+			 XLogRecPtr replayed)
+{
+	BufferTag	tag;
+	MadePage   *page;
+
+	if (made == NULL || made->members == 0)
+		return false;
+	if (made->members >= made_limit)
+		forget_made(replayed);
+	InitBufferTag(&tag, rlocator, MAIN_FORKNUM, block);
+	page = made_lookup(made, tag);
+	return page != NULL && page->lsn > replayed;
+}
+
+/*
+ * The reads of pages that are wanted begin.  That they are for pages which redo
+ * may not need is known here only: damaged ones are left alone.
+ */
+static void
+begin_wanted(void)
+{
+	bool		zero = zero_damaged_pages;
+	bool		ignore = ignore_checksum_failure;
+
+	/* an error ends the process, which needs no other values any more */
+	zero_damaged_pages = false;
+	ignore_checksum_failure = false;
+	for (int i = 0; i < nwanted; i++)
+	{
+		WantedRead *one = &wanted[i];
+		Buffer		buffers[MAX_IO_COMBINE_LIMIT];
+
+		AioReadFileAhead(smgropen(one->rlocator, INVALID_PROC_NUMBER),
+						 one->block, one->nblocks, depth, buffers);
+		for (int j = 0; j < one->nblocks; j++)
+			one->references[j]->prefetch_buffer = buffers[j];
+	}
+	AioSubmitBatch();
+	zero_damaged_pages = zero;
+	ignore_checksum_failure = ignore;
+	nwanted = 0;
+	aio_replay_wanted = 0;
+}
+
+/* That of which the page is, or which would take it in as well, or NULL. */
+static WantedRead *
+find_wanted(const RelFileLocator *rlocator, BlockNumber block)
+{
+	for (int i = nwanted - 1; i >= 0; i--)
+	{
+		WantedRead *one = &wanted[i];
+
+		if (block >= one->block && block - one->block <= one->nblocks &&
+			RelFileLocatorEquals(*rlocator, one->rlocator))
+			return one;
+	}
+	return NULL;
+}
+
+/*
+ * XLogPrefetcherNextBlock(), in place of PrefetchSharedBuffer(): a record that
+ * will be replayed refers to this block, which exists.
+ *
+ * Says where the page is, or that it will be read.  Neither is the case if
+ * there is no point in that.  The reference is remembered until the record is
+ * about to be replayed.  Raises what AioReadFileAhead() raises.
+ */
+PrefetchBufferResult
+AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum, BlockNumber block,
+				  DecodedBkpBlock *reference, XLogReaderState *reader,
+				  XLogRecPtr lsn)
+{
+	PrefetchBufferResult result = {InvalidBuffer, false};
+	const RelFileLocator *rlocator = &smgr->smgr_rlocator.locator;
+	WantedRead *one;
+
+	Assert(forknum == MAIN_FORKNUM);
+	if (!aio_replay_active)
+		return PrefetchSharedBuffer(smgr, forknum, block);
+
+	result.recent_buffer = AioFindPage(rlocator, block);
+	if (BufferIsValid(result.recent_buffer))
+		return result;
+	if (will_be_made(rlocator, block, reader->ReadRecPtr))
+	{
+		AioReplayCountSkipped(true);
+		return result;
+	}
+
+	one = find_wanted(rlocator, block);
+	if (one != NULL && block < one->block + one->nblocks)
+	{
+		AioReplayCountSkipped(false);
+		return result;
+	}
+	if (one == NULL || one->nblocks >= io_combine_limit)
+	{
+		if (nwanted >= WANTED_MAX)
+			begin_wanted();
+		if (nwanted == 0)
+			wanted_lsn = lsn;
+		one = &wanted[nwanted++];
+		one->rlocator = *rlocator;
+		one->block = block;
+		one->nblocks = 0;
+	}
+	one->references[one->nblocks++] = reference;
+	aio_replay_wanted++;
+	result.initiated_io = true;
+	return result;
+}
+
+/*
+ * Pages are wanted, and a record is about to be returned for replay.  If it is
+ * the one that needs the first of them, or if there will be no more of them
+ * soon, or if a quarter of what may be on its way is not, then their reads
+ * begin.
+ */
+void
+AioReplayBegin(XLogReaderState *reader, int inflight)
+{
+	DecodedXLogRecord *next = reader->decode_queue_head;
+
+	if (inflight >= depth &&
+		inflight - aio_replay_wanted > depth - Max(depth / 4, 1) &&
+		next != NULL && next->lsn < wanted_lsn)
+		return;
+	begin_wanted();
+}
+
+/*
+ * Wait for all reads that have begun: whoever replays may not look at pages for
+ * long.  Raises nothing.
+ */
+void
+AioReplayFinishReads(void)
+{
+	AioReadAheadWaitAll();
+}
+
+/* Records that have been decoded will not be replayed, or not from there. */
+void
+AioReplayForget(void)
+{
+	nwanted = 0;
+	aio_replay_wanted = 0;
+	if (made != NULL)
+		made_reset(made);
+	AioReadAheadWaitAll();
+}

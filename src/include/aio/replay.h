@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ *
+ * replay.h
+ *	  Pages that recovery will need are read ahead: replay.c.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_REPLAY_H
+#define AIO_REPLAY_H
+
+#include "access/xlogreader.h"
+#include "aio/read.h"
+#include "storage/bufmgr.h"
+#include "storage/smgr.h"
+
+/* this process replays WAL and reads pages ahead */
+extern PGDLLIMPORT bool aio_replay_active;
+
+/* pages are wanted whose reads have not begun */
+extern PGDLLIMPORT int aio_replay_wanted;
+
+extern int	AioReplayDepth(int concurrency);
+extern PrefetchBufferResult AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum,
+											  BlockNumber block,
+											  DecodedBkpBlock *reference,
+											  XLogReaderState *reader,
+											  XLogRecPtr lsn);
+extern void AioReplayNoteMade(const DecodedBkpBlock *reference, XLogRecPtr lsn);
+extern void AioReplayBegin(XLogReaderState *reader, int inflight);
+extern void AioReplayFinishReads(void);
+extern void AioReplayForget(void);
+
+/* xlogprefetcher_internals.c */
+extern void AioReplayCountSkipped(bool made);
+
+/*
+ * XLogPrefetcherNextBlock(): a record that will be replayed refers to this
+ * block; does it make the page anew?  An image that is only to be compared with
+ * counts, too, as in upstream.
+ */
+static inline void
+AioReplaySee(const DecodedBkpBlock *reference, XLogRecPtr lsn)
+{
+	if (unlikely(reference->has_image ||
+				 (reference->flags & BKPBLOCK_WILL_INIT) != 0) &&
+		aio_replay_active)
+		AioReplayNoteMade(reference, lsn);
+}
+
+/* XLogPrefetcherReadRecord(): records are going to be read, and waited for */
+static inline void
+AioReplayBeforeReadAhead(XLogReaderState *reader)
+{
+	if (aio_replay_active && !XLogReaderHasQueuedRecordOrError(reader))
+		AioReplayFinishReads();
+}
+
+/*
+ * XLogPrefetcherReadRecord(): the next record is about to be returned, and
+ * 'inflight' pages have been said to be on their way, some of which may have
+ * come; redo finds those faster that are known to have
+ */
+static inline void
+AioReplayBeforeRecord(XLogReaderState *reader, int inflight)
+{
+	if (aio_replay_wanted > 0)
+		AioReplayBegin(reader, inflight);
+	if (inflight > 0 && aio_replay_active)
+		AioReadReap();
+}
+
+/* whoever replays is about to wait for something else than a page */
+static inline void
+AioReplayBeforeWait(void)
+{
+	if (unlikely(aio_replay_active))
+		AioReplayFinishReads();
+}
+
+#endif							/* AIO_REPLAY_H */
