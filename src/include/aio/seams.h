@@ -182,6 +182,20 @@ AioBeforeSleep(void)
 	AioAssertMaySleep();
 }
 
+/* pgaio_io_reclaim(): around all that it does */
+static inline void
+AioBeginReclaim(void)
+{
+	Assert(!aio_reclaiming);
+	aio_reclaiming = true;
+}
+
+static inline void
+AioEndReclaim(void)
+{
+	aio_reclaiming = false;
+}
+
 /*
  * ConditionVariableTimedSleep(): likewise, while it can still notice that its
  * sleep has been cancelled
@@ -217,7 +231,7 @@ AioWhileIdle(void)
 static inline void
 AioBeforeSendWait(void)
 {
-	if (unlikely(aio_read_ahead_used))
+	if (unlikely(aio_read_ahead_used) && !aio_reclaiming)
 		AioEndReadAhead(false);
 }
 

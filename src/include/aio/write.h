@@ -141,6 +141,9 @@ extern void AioFinishWrites(void);
 extern void AioFinishWritesToSleep(void);
 extern void AioExpectBulkWrites(void);
 
+/* this process is reclaiming the handle of an I/O */
+extern PGDLLIMPORT bool aio_reclaiming;
+
 /* sleeps of this process on condition variables so far */
 extern PGDLLIMPORT uint64 aio_nsleeps;
 

@@ -84,6 +84,8 @@ static bool write_failed = false;
 
 static bool waiting = false;
 
+bool		aio_reclaiming = false;
+
 /* the first write without buffers that has failed, and whose it was */
 static PgAioReturn failure;
 static const void *failure_owner = NULL;
@@ -256,10 +258,10 @@ AioFinishWritesToSleep(void)
 	bool		prepared = AioPreparedToSleep();
 	uint64		nsleeps = aio_nsleeps;
 
-	if (waiting)
+	/* a message about a completion, to a client that is not fast enough */
+	if (waiting || aio_reclaiming)
 		return;
 #ifdef IOMETHOD_IO_URING_ENABLED
-	/* a message about a completion, to a client that is not fast enough */
 	if (AioUringCompletionLockHeld())
 		return;
 #endif

@@ -43,3 +43,11 @@ ConditionVariableTimedSleep(ConditionVariable *cv, long timeout)
 		return false;
 	return true;
 }
+
+static void
+pgaio_io_reclaim(PgAioHandle *ioh)
+{
+	HOLD_INTERRUPTS();
+	ioh->generation++;
+	RESUME_INTERRUPTS();
+}

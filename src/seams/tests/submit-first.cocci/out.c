@@ -48,3 +48,13 @@ ConditionVariableTimedSleep(ConditionVariable *cv, long timeout)
 		return false;
 	return true;
 }
+
+static void
+pgaio_io_reclaim(PgAioHandle *ioh)
+{
+	HOLD_INTERRUPTS();
+	AioBeginReclaim();
+	ioh->generation++;
+	AioEndReclaim();
+	RESUME_INTERRUPTS();
+}
