@@ -69,12 +69,16 @@ class Inflictor:
         self.kill()
 
     def begin_recovery(self):
-        """Start, and wait until it is somewhere between its beginning and its end, mostly in redo."""
+        """Start, and wait until it is somewhere between its beginning and its end, mostly in redo.
+
+        A server that was killed just after the checkpoint at the end of recovery believes that it was shut down.
+        """
         log, redo, delay = self.cluster.log_size(), self.rng.random() < 0.7, self.rng.random() * 0.25
         self.cluster.start_begins()
         if redo:
-            wait_until(lambda: re.search('redo (starts|is not required)', self.cluster.read_log(log)) or
-                       not self.cluster.postmaster(), 'redo starts', pause=0.001)
+            begun = re.compile('redo (starts|is not required)|database system was shut down')
+            wait_until(lambda: begun.search(self.cluster.read_log(log)) or not self.cluster.postmaster(),
+                       'redo starts', pause=0.001)
         time.sleep(delay)
 
     @fault(4)

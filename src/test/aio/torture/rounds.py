@@ -45,7 +45,8 @@ class Rounds:
                 self.enter(plan.epoch, plan.round)
             self.round(plan, result)
         except Hang as error:
-            result.complaints.append(f'hang: {error}')
+            said = self.cluster.read_log(0).splitlines()[-1:] if self.cluster else []
+            result.complaints.append('; '.join([f'hang: {error}', *said]))
         except (pglib.PgError, Lost, Refused, OSError) as error:
             result.complaints.append(f'{type(error).__name__}: {error}')
         self.report.add(plan, result)
