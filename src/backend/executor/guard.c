@@ -78,22 +78,17 @@ settle(AioGuard *guard)
 		GetCurrentTransactionNestLevel() != guard->nest_level ||
 		!AioMayBeDataError(geterrcode()))
 		return;
-	Assert(guard->memory_context != ErrorContext);
-	Assert(guard->owner != NULL);
+	Assert(guard->point.memory_context != ErrorContext);
+	Assert(guard->point.owner != NULL);
 
 	PG_TRY();
 	{
 		ErrorData  *error;
 
-		MemoryContextSwitchTo(guard->memory_context);
+		MemoryContextSwitchTo(guard->point.memory_context);
 		error = CopyErrorData();
-		FlushErrorState();
-
-		AioCleanUpAfterError();
-		InterruptHoldoffCount = guard->holdoff;
-		QueryCancelHoldoffCount = guard->cancel_holdoff;
+		AioReturnToErrorPoint(&guard->point);
 		aio_current_scope = guard->scope;
-		CurrentResourceOwner = guard->owner;
 		SetUserIdAndSecContext(guard->userid, guard->sec_context);
 
 		if (guard->cstate != NULL)

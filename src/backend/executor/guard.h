@@ -11,11 +11,11 @@
 #ifndef AIO_GUARD_H
 #define AIO_GUARD_H
 
+#include "aio/error_point.h"
 #include "aio/task.h"
 #include "commands/copy.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
-#include "utils/resowner.h"
 
 /* A statement that runs in a guard.  Lives on the stack. */
 typedef struct AioGuard
@@ -26,13 +26,10 @@ typedef struct AioGuard
 	EState	   *backlog_of;		/* whose rows or enforced keys wait */
 
 	/* what held when it began */
-	MemoryContext memory_context;
-	ResourceOwner owner;
+	AioErrorPoint point;
 	int			nest_level;
 	Oid			userid;
 	int			sec_context;
-	uint32		holdoff;
-	uint32		cancel_holdoff;
 	AioScope   *scope;
 } AioGuard;
 

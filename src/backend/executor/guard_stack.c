@@ -36,13 +36,11 @@ AioGuardBegin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 	guard->query = query;
 	guard->cstate = cstate;
 	guard->backlog_of = query != NULL ? query->estate : NULL;
-	guard->memory_context = query != NULL ? query->estate->es_query_cxt :
-		CurrentMemoryContext;
-	guard->owner = CurrentResourceOwner;
+	AioMarkErrorPoint(&guard->point);
+	if (query != NULL)
+		guard->point.memory_context = query->estate->es_query_cxt;
 	guard->nest_level = GetCurrentTransactionNestLevel();
 	GetUserIdAndSecContext(&guard->userid, &guard->sec_context);
-	guard->holdoff = InterruptHoldoffCount;
-	guard->cancel_holdoff = QueryCancelHoldoffCount;
 	guard->scope = aio_current_scope;
 	innermost = guard;
 }

@@ -37,8 +37,8 @@
 
 #include "access/xact.h"
 #include "aio/block.h"
+#include "aio/error_point.h"
 #include "aio/executor_run.h"
-#include "aio/task_port.h"
 #include "aio/usage.h"
 #include "common/hashfn.h"
 #include "executor/execPartition.h"
@@ -366,15 +366,13 @@ memory_is_used_up(AioLookupLoop *loop)
 static void
 take_rows(AioLookupLoop *loop, uint32 wanted)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
 	int			nest_level = GetCurrentTransactionNestLevel();
-	uint32		holdoff = InterruptHoldoffCount;
-	uint32		cancel_holdoff = QueryCancelHoldoffCount;
+	AioErrorPoint point;
 
 	if (rows_ahead(loop) == 0 && !take_row(loop))
 		return;
 
+	AioMarkErrorPoint(&point);
 	PG_TRY();
 	{
 		while (rows_ahead(loop) < wanted && !memory_is_used_up(loop) &&
@@ -389,12 +387,7 @@ take_rows(AioLookupLoop *loop, uint32 wanted)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(loop->context);
 		loop->error = CopyErrorData();
-		FlushErrorState();
-		AioCleanUpAfterError();
-		InterruptHoldoffCount = holdoff;
-		QueryCancelHoldoffCount = cancel_holdoff;
-		CurrentResourceOwner = owner;
-		MemoryContextSwitchTo(context);
+		AioReturnToErrorPoint(&point);
 		loop->at_end = true;
 	}
 	PG_END_TRY();
@@ -434,12 +427,10 @@ make_keys(AioLookupLoop *loop, const AioLookupTarget *target)
 static ScanKey
 try_keys(AioLookupLoop *loop, AioLookupTarget *target)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	uint32		holdoff = InterruptHoldoffCount;
-	uint32		cancel_holdoff = QueryCancelHoldoffCount;
+	AioErrorPoint point;
 	ScanKey		keys = NULL;
 
+	AioMarkErrorPoint(&point);
 	PG_TRY();
 	{
 		if (target->predicate == NULL ||
@@ -450,12 +441,7 @@ try_keys(AioLookupLoop *loop, AioLookupTarget *target)
 	{
 		if (!AioMayBeDataError(geterrcode()))
 			PG_RE_THROW();
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		AioCleanUpAfterError();
-		InterruptHoldoffCount = holdoff;
-		QueryCancelHoldoffCount = cancel_holdoff;
-		CurrentResourceOwner = owner;
+		AioReturnToErrorPoint(&point);
 		target->has_failed = true;
 		keys = NULL;
 	}

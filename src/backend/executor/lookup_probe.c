@@ -33,6 +33,7 @@
 #include "access/relation.h"
 #include "access/visibilitymap.h"
 #include "aio/block.h"
+#include "aio/error_point.h"
 #include "aio/index_policy.h"
 #include "aio/io_internal.h"
 #include "aio/lookup.h"
@@ -382,14 +383,13 @@ is_about_page(int sqlerrcode)
 static void
 run_scope(List *probes, List *targets)
 {
-	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	ResourceOwner mine = ResourceOwnerCreate(owner, "probes");
-	uint32		holdoff = InterruptHoldoffCount;
-	uint32		cancel_holdoff = QueryCancelHoldoffCount;
+	AioErrorPoint point;
 	bool		in_batch = pgaio_my_backend->in_batchmode && !aio_batch_open;
 	volatile bool well = true;
 
+	AioMarkErrorPoint(&point);
 	CurrentResourceOwner = mine;
 	PG_TRY();
 	{
@@ -406,11 +406,7 @@ run_scope(List *probes, List *targets)
 		CurrentResourceOwner = owner;
 		if (!is_about_page(geterrcode()))
 			PG_RE_THROW();
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		AioCleanUpAfterError();
-		InterruptHoldoffCount = holdoff;
-		QueryCancelHoldoffCount = cancel_holdoff;
+		AioReturnToErrorPoint(&point);
 
 		/* a read stream that waits for a page has begun one */
 		if (in_batch)

@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * error_point.h
+ *	  Where execution goes on after an error that is not raised any further.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_ERROR_POINT_H
+#define AIO_ERROR_POINT_H
+
+#include "utils/resowner.h"
+
+typedef struct AioErrorPoint
+{
+	MemoryContext memory_context;
+	ResourceOwner owner;
+	uint32		holdoff;
+	uint32		cancel_holdoff;
+} AioErrorPoint;
+
+extern void AioMarkErrorPoint(AioErrorPoint *point);
+extern void AioReturnToErrorPoint(const AioErrorPoint *point);
+
+#endif							/* AIO_ERROR_POINT_H */
