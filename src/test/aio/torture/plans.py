@@ -24,14 +24,14 @@ class Epoch:
     segment: int                # MB
     disk: bool                  # on the one that fails
     special: str                # what its last round is, or None
-    subscriber: bool            # is there one?
+    companion: str              # 'subscriber' or 'standby', beside the server; or None
 
 
 @dataclasses.dataclass
-class Subscriber:
+class Companion:
     settings: dict
     fault: str                  # or None
-    statements: int             # after which it comes, those of the plan at most; or when the publisher has recovered
+    statements: int             # after which it comes, those of the plan at most; or when the first server has recovered
     ending: str
 
 
@@ -45,7 +45,7 @@ class Plan:
     statements: int             # after which the fault comes
     disturbances: list          # (after so many statements, client, is it terminated or cancelled)
     ending: str                 # how the server is stopped after the check
-    subscriber: Subscriber      # or None
+    companion: Companion        # or None
 
     @property
     def method(self):
@@ -57,16 +57,20 @@ class Plan:
 
     def describe(self):
         where = 'fault disk' if self.epoch.disk else 'disk'
-        subscriber = ''
-        if self.subscriber:
-            subscriber = f', subscriber {self.subscriber.settings["io_method"]}: {self.subscriber.fault}'
-        return f'{self.method}, {self.direct}, {where}: {self.fault}{subscriber}'
+        companion = ''
+        if self.companion:
+            companion = f', {self.epoch.companion} {self.companion.settings["io_method"]}: {self.companion.fault}'
+        return f'{self.method}, {self.direct}, {where}: {self.fault}{companion}'
 
 
-def epoch_of(seed, number, disks, clients=None, subscribers=None):
+# Who is beside the server in one epoch after the other, such that each has both kinds of disks.
+COMPANIONS = [None, 'subscriber', 'subscriber', 'standby', 'standby', 'subscriber', 'subscriber', None]
+
+
+def epoch_of(seed, number, disks, clients=None, companion=None):
     """The epoch of a round; `disks` are those that may be used, False for a plain one, True for one that fails.
 
-    `subscribers` tells whether there is one, or None.
+    `companion` tells who is beside the server in all epochs, or is 'none', or None.
     """
     lengths, first, index = random.Random(f'{seed} epochs'), 0, 0
     while True:
@@ -78,17 +82,16 @@ def epoch_of(seed, number, disks, clients=None, subscribers=None):
     number_of_clients, disk = rng.randint(4, 7), disks[index % len(disks)]
     checksums, segment = rng.random() < 0.7, rng.choice([1, 1, 16])
     special = rng.choices([None, *SPECIAL], [10 - sum(SPECIAL.values()), *SPECIAL.values()])[0]
-    # half of those on each kind of disk
-    subscriber = index % 4 in (1, 2) if subscribers is None else subscribers
-    if subscriber and special == 'standby':
-        special = None      # who subscribes to the primary has no slot there
-    return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special, subscriber)
+    companion = COMPANIONS[index % len(COMPANIONS)] if companion is None else {'none': None}.get(companion, companion)
+    if companion and special == 'standby':
+        special = None      # it has not what a companion needs
+    return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special, companion)
 
 
 def plan(seed, number, options, our_server, developer):
-    """`options` has methods, disks, direct, faults, clients, subscribers and settings, as the command line of `run`."""
-    subscribers = False if 'standby' in options.faults else options.subscribers
-    epoch = epoch_of(seed, number, options.disks, options.clients, subscribers)
+    """`options` has methods, disks, direct, faults, clients, companion and settings, as the command line of `run`."""
+    companion = 'none' if 'standby' in options.faults else options.companion
+    epoch = epoch_of(seed, number, options.disks, options.clients, companion)
     rng = random.Random(f'{seed} round {number}')
     method = options.methods[number % len(options.methods)]
     last = number == epoch.first + epoch.rounds - 1
@@ -99,29 +102,33 @@ def plan(seed, number, options, our_server, developer):
     if last and epoch.special and not options.faults:
         fault = epoch.special
     special = fault in SPECIAL
-    chosen = settings.choose(rng, method, options.direct, our_server, developer, special, epoch.disk)
-    statements = rng.randint(50, 300 if epoch.subscriber else 1000)
+    streaming = special or epoch.companion == 'standby'
+    chosen = settings.choose(rng, method, options.direct, our_server, developer, streaming, epoch.disk)
+    statements = rng.randint(50, 300 if epoch.companion else 1000)
     disturbances = sorted((rng.randrange(statements), rng.randrange(epoch.clients), rng.random() < 0.3)
                           for _ in range(rng.choice([0, 1, 2, 5, 10])))
     ending = rng.choice(ENDINGS)
-    subscriber = None
-    if epoch.subscriber:
-        settings.publish(rng, chosen, developer)
-        subscriber = subscriber_of(rng, method, options, epoch, statements, our_server, developer)
+    companion = None
+    if epoch.companion:
+        if epoch.companion == 'subscriber':
+            settings.publish(rng, chosen, developer)
+        else:
+            settings.be_followed(rng, chosen)
+        companion = companion_of(rng, method, options, epoch, statements, our_server, developer)
         if special:
-            subscriber.fault = None
+            companion.fault = None
     chosen.update(options.settings)
-    return Plan(number, epoch, last or special, fault, chosen, statements, disturbances, ending, subscriber)
+    return Plan(number, epoch, last or special, fault, chosen, statements, disturbances, ending, companion)
 
 
-def subscriber_of(rng, publishers_method, options, epoch, statements, our_server, developer):
+def companion_of(rng, first_method, options, epoch, statements, our_server, developer):
     # an account may have little memory to lock
-    methods = [method for method in options.methods if publishers_method != 'io_uring' or method != 'io_uring']
-    method = rng.choice(methods or ['worker'])
-    chosen = settings.choose(rng, method, options.direct, our_server, developer, False, epoch.disk)
-    settings.subscribe(rng, chosen)
+    methods = [method for method in options.methods if first_method != 'io_uring' or method != 'io_uring']
+    method, follows = rng.choice(methods or ['worker']), epoch.companion == 'standby'
+    chosen = settings.choose(rng, method, options.direct, our_server, developer, follows, epoch.disk)
+    (settings.follow if follows else settings.subscribe)(rng, chosen)
     chosen.update(options.settings)
     chosen['io_method'] = method
     weights = faults.possible(method, epoch.disk)
     fault = rng.choices(list(weights), weights.values())[0] if rng.random() < 0.7 else None
-    return Subscriber(chosen, fault, rng.randint(1, statements * 5 // 4), rng.choice(ENDINGS))
+    return Companion(chosen, fault, rng.randint(1, statements * 5 // 4), rng.choice(ENDINGS))

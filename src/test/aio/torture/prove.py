@@ -19,7 +19,7 @@ from cluster import Cluster, copy, pglib
 from disk import unusable
 from pages import PAGE, Pages
 from rounds import Rounds
-from subscriber import differences
+from companion import differences
 
 DAMAGES = {}    # what: function
 CRASHED = 'crashed'     # what one returns that pretends a crash
@@ -298,7 +298,7 @@ def holes(cluster, segment):
 def prove(options, directory, report):
     """Whether everything was found."""
     rounds = Rounds(options, directory, report)
-    epoch = dataclasses.replace(plans.epoch_of(options.seed, 0, [False]), checksums=True, clients=5, subscriber=False)
+    epoch = dataclasses.replace(plans.epoch_of(options.seed, 0, [False]), checksums=True, clients=5, companion=None)
     publisher = None
     rounds.enter(epoch, 0)
     try:

@@ -13,11 +13,12 @@ class Report:
         self.crashes = self.power_losses = self.volatile = 0
         self.fresh = self.compared = self.indexes = self.lookups = self.statements = 0
         self.complete = self.twice = 0
-        self.subscribed = self.subscriber_crashes = self.replicated = self.applied_ahead = 0
+        self.subscribed = self.followed = self.companions_crashed = self.replicated = self.applied_ahead = 0
 
     def add(self, plan, result):
         self.rounds[plan.fault, plan.method] += 1
-        self.subscribed += plan.subscriber is not None
+        self.subscribed += plan.epoch.companion == 'subscriber'
+        self.followed += plan.epoch.companion == 'standby'
         for name in ('fresh', 'compared', 'indexes', 'lookups'):
             setattr(self, name, getattr(self, name) + getattr(result, name))
 
@@ -46,9 +47,10 @@ class Report:
                 ('index checks', self.indexes), ('keys looked up', self.lookups),
                 ('clusters checked by pg_amcheck', self.complete),
                 ('clusters whose checksums were verified', Pages.checked),
-                ('rounds with a subscriber', self.subscribed), ('  crashes of subscribers', self.subscriber_crashes),
-                ('  rows compared with those of publishers', self.replicated),
-                ('  steps of lookups for changes to apply', self.applied_ahead),
+                ('rounds with a subscriber', self.subscribed), ('  steps of lookups for changes to apply', self.applied_ahead),
+                ('rounds with a standby from the beginning', self.followed),
+                ('crashes of subscribers and standbys', self.companions_crashed),
+                ('rows compared with theirs', self.replicated),
                 ('starts and stops that needed help', Cluster.ways)):
             print(f'{label:<40}{number:>11,}')
         print(f'{"seconds":<40}{seconds:>11,.0f}' + (f'   {seconds / rounds:.1f} a round' if rounds else ''))

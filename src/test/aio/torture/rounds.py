@@ -15,14 +15,16 @@ import logs
 import plans
 import settings
 import standby
-import subscriber
 import wal
 from checker import Checker, Result
 from clients import Load
 from cluster import WORK, Cluster, copy, make_template, pglib, wait_until
+from companion import CATCH_UP
+from follower import Follower
 from memory import Memory
 from pages import Pages
 from schema import Schema
+from subscriber import Subscriber
 from wire import Hang, Lost, Refused
 
 # How long a round may take to get to its fault, if the disk is slow.
@@ -32,7 +34,7 @@ PATIENCE = 20
 class Rounds:
     def __init__(self, options, directory, report):
         self.options, self.directory, self.report = options, directory, report
-        self.cluster = self.disk = self.schema = self.memory = self.subscriber = None
+        self.cluster = self.disk = self.schema = self.memory = self.companion = None
         self.epoch = None
 
     def run(self, plan):
@@ -45,16 +47,20 @@ class Rounds:
                 self.enter(plan.epoch, plan.round)
             self.round(plan, result)
         except Hang as error:
-            said = self.cluster.read_log(0).splitlines()[-1:] if self.cluster else []
-            result.complaints.append('; '.join([f'hang: {error}', *said]))
+            result.complaints.append('; '.join([f'hang: {error}', *self.last_words()]))
         except (pglib.PgError, Lost, Refused, OSError) as error:
-            result.complaints.append(f'{type(error).__name__}: {error}')
+            result.complaints.append('; '.join([f'{type(error).__name__}: {error}', *self.last_words()]))
         self.report.add(plan, result)
         if result.complaints:
             self.keep(plan, result)
         if result.complaints or plan.last:
             self.leave()
         return result
+
+    def last_words(self):
+        """What the servers have said last."""
+        for server in filter(None, [self.cluster, self.companion and self.companion.cluster]):
+            yield from server.read_log().splitlines()[-1:]
 
     # An epoch
 
@@ -76,15 +82,15 @@ class Rounds:
         self.schema = Schema(random.Random(f'{self.options.seed} schema {epoch.number}'), epoch.clients)
         self.memory = Memory(place / 'memory.log')
         self.epoch, self.first, self.created = epoch, number, False
-        if epoch.subscriber:
-            self.subscriber = subscriber.Subscriber(self, template)
-            # until then it sends what the subscriber does not have
-            self.cluster.stop_limit = subscriber.CATCH_UP
+        if epoch.companion:
+            self.companion = Subscriber(self, template) if epoch.companion == 'subscriber' else Follower(self)
+            # until then it sends what the other one does not have
+            self.cluster.stop_limit = CATCH_UP
 
     def leave(self):
         """Stop and remove all that belongs to the epoch."""
-        if self.subscriber:
-            self.subscriber.leave()
+        if self.companion:
+            self.companion.leave()
         if self.cluster:
             self.cluster.close()
             pglib.remove(self.cluster.data)
@@ -92,7 +98,7 @@ class Rounds:
             self.disk.unmount()
             pglib.remove(self.disk.files)
         shutil.rmtree(self.directory / 'epoch', ignore_errors=True)
-        self.cluster = self.disk = self.epoch = self.subscriber = None
+        self.cluster = self.disk = self.epoch = self.companion = None
 
     # A round
 
@@ -103,14 +109,14 @@ class Rounds:
         self.cluster.cores = not plan.epoch.disk
         self.cluster.start(plan.settings)
         log = self.cluster.log_size()
-        if self.subscriber:
-            self.subscriber.start(plan)
+        if self.companion:
+            self.companion.start(plan)
         if not self.created:
             connection = self.cluster.connect()
             self.schema.create(connection)
             connection.close()
-            if self.subscriber:
-                self.subscriber.subscribe(self.cluster, self.schema)
+            if self.companion:
+                self.companion.join(plan, self.cluster, self.schema)
             self.created = True
         load = Load(self.cluster, self.schema, self.memory, f'{self.options.seed} load {plan.round}',
                     plan.epoch.clients, self.options.statements, special)
@@ -134,11 +140,11 @@ class Rounds:
         if load.lost - load.terminated and not crashed and not logs.stopped(said):
             load.complain(f'connections of clients {sorted(load.lost - load.terminated)} were lost')
         result.complaints += load.complaints
-        streaming = special or self.subscriber is not None
+        streaming = special or self.companion is not None
         result.complaints += logs.complaints(said, killed, load.disk_fails, streaming)
         self.check(plan, result, crashed or emptied, plan.last)
-        if self.subscriber:
-            self.subscriber.check(plan, result)
+        if self.companion:
+            self.companion.check(plan, result)
         (end,), = self.cluster.query("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
         result.complaints += wal.holes(self.cluster.data, plan.epoch.segment << 20, int(end))
         self.end(plan, result)
@@ -151,16 +157,16 @@ class Rounds:
         _, crash, _ = faults.FAULTS[plan.fault]
         log = self.cluster.log_size()
         inflictor = faults.Inflictor(rng, self.cluster, load, self.disk)
-        subscriber = plan.subscriber
-        early = subscriber and subscriber.statements < plan.statements
+        companion = plan.companion
+        early = companion and companion.statements < plan.statements
         load.start()
         deadline = time.monotonic() + PATIENCE
         for count, client, terminate in plan.disturbances:
             load.wait_for(count, max(0, deadline - time.monotonic()))
             load.disturb(client, terminate)
         if early:
-            load.wait_for(subscriber.statements, max(0, deadline - time.monotonic()))
-            self.subscriber.work_and_fail(plan, load)
+            load.wait_for(companion.statements, max(0, deadline - time.monotonic()))
+            self.companion.work_and_fail(plan, load)
         load.wait_for(plan.statements, max(0, deadline - time.monotonic()))
         getattr(inflictor, plan.fault)()
         load.stop()
@@ -168,8 +174,8 @@ class Rounds:
         self.report.volatile += sum(int(loss['lost']) for loss in inflictor.losses)
         crash = crash or bool(inflictor.losses)
         self.cluster.come_back(crash, log)
-        if subscriber and not early:
-            self.subscriber.work_and_fail(plan, load)
+        if companion and not early:
+            self.companion.work_and_fail(plan, load)
         return crash, inflictor.killed, inflictor.dark
 
     def check(self, plan, result, crashed, deep=False):
@@ -205,7 +211,7 @@ class Rounds:
         (place / 'complaints.txt').write_text('\n'.join(lines) + '\n')
         for path in (self.directory / 'epoch').glob('*.log'):
             shutil.copy(path, place)
-        clusters = [self.cluster, self.subscriber and self.subscriber.cluster] if self.options.keep else []
+        clusters = [self.cluster, self.companion and self.companion.cluster] if self.options.keep else []
         for cluster in filter(None, clusters):
             try:
                 cluster.stop('immediate')

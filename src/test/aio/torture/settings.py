@@ -117,6 +117,25 @@ def subscribe(rng, settings):
     look_up(rng, settings)
 
 
+# all but GiST, see README.md
+CONSISTENT = 'heap, heap2, btree, hash, gin, sequence, spgist, brin, generic'
+
+
+def be_followed(rng, settings):
+    """Have a standby that finds out whether each record does to a page what it has done here."""
+    settings['wal_consistency_checking'] = rng.choice(['', '', '', CONSISTENT])
+
+
+def follow(rng, settings):
+    settings.update({
+        'shared_buffers': rng.choice(['1MB', '1MB', '2MB', '16MB']),
+        'maintenance_io_concurrency': rng.choice([1, 4, 16, 64]), 'recovery_prefetch': rng.choice(['try', 'try', 'try', 'off']),
+        'wal_retrieve_retry_interval': '100ms', 'hot_standby_feedback': rng.random() < 0.5,
+        # who looks at the rows may take his time
+        'max_standby_streaming_delay': -1,
+    })
+
+
 def look_up(rng, settings):
     """In most cases from the first row, event or message on; a server that has just started has no page in memory."""
     if 'aio.lookup_ahead' in settings:
