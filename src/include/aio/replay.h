@@ -12,6 +12,7 @@
 
 #include "access/xlogreader.h"
 #include "aio/read.h"
+#include "aio/write.h"
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
 
@@ -71,12 +72,17 @@ AioReplayBeforeRecord(XLogReaderState *reader, int inflight)
 		AioReadReap();
 }
 
-/* whoever replays is about to wait for something else than a page */
+/*
+ * whoever replays is about to wait for something else than a page, and may not
+ * look at its I/O for long
+ */
 static inline void
 AioReplayBeforeWait(void)
 {
 	if (unlikely(aio_replay_active))
 		AioReplayFinishReads();
+	if (aio_writes_in_flight > 0)
+		AioFinishWrites();
 }
 
 #endif							/* AIO_REPLAY_H */

@@ -180,13 +180,20 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	if (pgaio_my_backend->handed_out_io != NULL)
 		return AIO_WRITE_IMPOSSIBLE;
 
-	/* recovery creates segments that are missing; mdfd() does not */
-	if (InRecovery && first >= (BlockNumber) RELSEG_SIZE)
-		return AIO_WRITE_IMPOSSIBLE;
-
 	/* open the file before anything that would have to be undone */
 	HOLD_INTERRUPTS();
 	reln = smgropen(BufTagGetRelFileLocator(&buf->tag), INVALID_PROC_NUMBER);
+
+	/*
+	 * Recovery creates segments that are missing, and mdfd() does not.  They
+	 * hardly ever are: the page was read from there, or the file extended.
+	 */
+	if (InRecovery && first >= (BlockNumber) RELSEG_SIZE &&
+		first >= smgrnblocks(reln, forknum))
+	{
+		RESUME_INTERRUPTS();
+		return AIO_WRITE_IMPOSSIBLE;
+	}
 	fd = mdfd(reln, forknum, first, &offset);
 
 	result = begin_page(buf);

@@ -322,6 +322,24 @@ AioRaiseWriteError(const void *owner)
 	pgaio_result_report(failure.result, &failure.target_data, ERROR);
 }
 
+/*
+ * AioStartWrite().  In recovery no WAL has to be flushed before; it may have to
+ * be noted how much of it is needed from now on.  That is done here at once: it
+ * goes for all that has been replayed, so the next writes need not wait for it.
+ */
+static AioStartWriteResult
+start_write(BufferDesc *buf, AioNeighbours which, IOContext io_context,
+			AioWrite *write)
+{
+	AioStartWriteResult result = AioStartWrite(buf, which, io_context, write);
+
+	if (result != AIO_WRITE_WAL_FIRST || !RecoveryInProgress())
+		return result;
+	AioBeforeBlock();
+	XLogFlush(BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf)));
+	return AioStartWrite(buf, which, io_context, write);
+}
+
 /* ------------------------------------------------------------------------
  * Victims
  * ------------------------------------------------------------------------
@@ -457,8 +475,8 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 	}
 
 	counted = strategy == NULL;
-	switch (AioStartWrite(buf, strategy != NULL ? AIO_NEIGHBOURS_RING :
-						  AIO_NEIGHBOURS_UNUSED, io_context, AioWaitForWriteSlot()))
+	switch (start_write(buf, strategy != NULL ? AIO_NEIGHBOURS_RING :
+						AIO_NEIGHBOURS_UNUSED, io_context, AioWaitForWriteSlot()))
 	{
 		case AIO_WRITE_STARTED:
 			AioSubmitWrite(strategy);
@@ -478,8 +496,8 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 
 			/*
 			 * A ring comes back to this one at once.  In recovery there is
-			 * nothing to flush, only a position to note.  And an LSN may be
-			 * damaged, so that flushing raises an error.
+			 * nothing to flush.  And an LSN may be damaged, so that flushing
+			 * raises an error.
 			 */
 			passed_over_upto = BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf));
 			if (strategy != NULL || RecoveryInProgress() ||
@@ -568,8 +586,8 @@ AioFlushBuffer(BufferDesc *buf)
 
 	/* aio.write_behind may have become less, but there are places for all */
 	Assert(aio_writes_tracked < AIO_WRITE_BEHIND_LIMIT);
-	switch (AioStartWrite(buf, which, IOCONTEXT_NORMAL,
-						  &nth(aio_writes_tracked)->write))
+	switch (start_write(buf, which, IOCONTEXT_NORMAL,
+						&nth(aio_writes_tracked)->write))
 	{
 		case AIO_WRITE_STARTED:
 			AioSubmitWrite(NULL);
