@@ -50,8 +50,18 @@ sub messages
 	return grep { /page|block|checksum/ && !/redo|STATEMENT/ } map { s/^.*?\] *//r } split /\n/, $log;
 }
 
-# Torn: the image of a page is followed by other records about it.
-my $wanted = crash_after('on', 'UPDATE t SET n = 1 WHERE i % 25 = 0', 'UPDATE t SET n = n + 1 WHERE i % 25 = 1');
+# Torn: the image of a page is followed by other records about it, so soon that
+# they are decoded before the image is replayed, and not so soon that upstream
+# remembers the page.
+my $wanted = crash_after('on', q{
+	DO $$
+	BEGIN
+		FOR page IN 0 .. 500 BY 10 LOOP
+			FOR line IN 1 .. 2 LOOP
+				UPDATE t SET n = line WHERE ctid = ANY (ARRAY(SELECT format('(%s,%s)', p, line)::tid FROM generate_series(page, page + 9) p));
+			END LOOP;
+		END LOOP;
+	END $$});
 damage($node, $file, $_) foreach 3, 4, 100, 250;
 my $from = -s $node->logfile;
 $node->start;
