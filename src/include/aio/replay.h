@@ -23,11 +23,9 @@ extern PGDLLIMPORT bool aio_replay_active;
 extern PGDLLIMPORT int aio_replay_wanted;
 
 extern int	AioReplayDepth(int concurrency);
-extern PrefetchBufferResult AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum,
-											  BlockNumber block,
-											  DecodedBkpBlock *reference,
-											  XLogReaderState *reader,
-											  XLogRecPtr lsn);
+extern bool AioReplayWant(const RelFileLocator *rlocator, BlockNumber block,
+						  DecodedBkpBlock *reference, XLogRecPtr replayed,
+						  XLogRecPtr lsn);
 extern void AioReplayNoteMade(const DecodedBkpBlock *reference, XLogRecPtr lsn);
 extern void AioReplayBegin(XLogReaderState *reader, int inflight);
 extern void AioReplayFinishReads(void);
@@ -48,6 +46,30 @@ AioReplaySee(const DecodedBkpBlock *reference, XLogRecPtr lsn)
 				 (reference->flags & BKPBLOCK_WILL_INIT) != 0) &&
 		aio_replay_active)
 		AioReplayNoteMade(reference, lsn);
+}
+
+/*
+ * XLogPrefetcherNextBlock(), in place of PrefetchSharedBuffer(): a record that
+ * will be replayed refers to this block, which exists.  Says where the page is,
+ * or that it will be read, or neither.  Most pages are found here, so that this
+ * costs no more than what it replaces.  Raises what AioReplayWant() raises.
+ */
+static inline PrefetchBufferResult
+AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum, BlockNumber block,
+				  DecodedBkpBlock *reference, XLogReaderState *reader,
+				  XLogRecPtr lsn)
+{
+	const RelFileLocator *rlocator = &smgr->smgr_rlocator.locator;
+	PrefetchBufferResult result = {InvalidBuffer, false};
+
+	Assert(forknum == MAIN_FORKNUM);
+	if (unlikely(!aio_replay_active))
+		return PrefetchSharedBuffer(smgr, forknum, block);
+	result.recent_buffer = AioFindPage(rlocator, block);
+	if (!BufferIsValid(result.recent_buffer))
+		result.initiated_io = AioReplayWant(rlocator, block, reference,
+											reader->ReadRecPtr, lsn);
+	return result;
 }
 
 /* XLogPrefetcherReadRecord(): records are going to be read, and waited for */

@@ -218,40 +218,28 @@ find_wanted(const RelFileLocator *rlocator, BlockNumber block)
 }
 
 /*
- * XLogPrefetcherNextBlock(), in place of PrefetchSharedBuffer(): a record that
- * will be replayed refers to this block, which exists.
- *
- * Says where the page is, or that it will be read.  Neither is the case if
- * there is no point in that.  The reference is remembered until the record is
- * about to be replayed.  Raises what AioReadFileAhead() raises.
+ * A record that will be replayed refers to this page, which exists, and is not
+ * in memory.  Returns whether it will be read; if not, there is no point in
+ * that.  The reference is remembered until the record is about to be replayed.
+ * Raises what AioReadFileAhead() raises.
  */
-PrefetchBufferResult
-AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum, BlockNumber block,
-				  DecodedBkpBlock *reference, XLogReaderState *reader,
-				  XLogRecPtr lsn)
+bool
+AioReplayWant(const RelFileLocator *rlocator, BlockNumber block,
+			  DecodedBkpBlock *reference, XLogRecPtr replayed, XLogRecPtr lsn)
 {
-	PrefetchBufferResult result = {InvalidBuffer, false};
-	const RelFileLocator *rlocator = &smgr->smgr_rlocator.locator;
 	WantedRead *one;
 
-	Assert(forknum == MAIN_FORKNUM);
-	if (!aio_replay_active)
-		return PrefetchSharedBuffer(smgr, forknum, block);
-
-	result.recent_buffer = AioFindPage(rlocator, block);
-	if (BufferIsValid(result.recent_buffer))
-		return result;
-	if (will_be_made(rlocator, block, reader->ReadRecPtr))
+	if (will_be_made(rlocator, block, replayed))
 	{
 		AioReplayCountSkipped(true);
-		return result;
+		return false;
 	}
 
 	one = find_wanted(rlocator, block);
 	if (one != NULL && block < one->block + one->nblocks)
 	{
 		AioReplayCountSkipped(false);
-		return result;
+		return false;
 	}
 	if (one == NULL || one->nblocks >= io_combine_limit)
 	{
@@ -266,8 +254,7 @@ AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum, BlockNumber block,
 	}
 	one->references[one->nblocks++] = reference;
 	aio_replay_wanted++;
-	result.initiated_io = true;
-	return result;
+	return true;
 }
 
 /*

@@ -60,7 +60,7 @@ static int	pages_in_flight = 0;
 bool		aio_read_ahead_used = false;
 
 /* The buffer of a page that is in memory or on its way, or -1. */
-static int
+static inline int
 find_buffer(const RelFileLocator *rlocator, BlockNumber block)
 {
 	BufferTag	tag;
