@@ -285,7 +285,10 @@ AioReplayFinishReads(void)
 	AioReadAheadWaitAll();
 }
 
-/* Records that have been decoded will not be replayed, or not from there. */
+/*
+ * Records that have been decoded will not be replayed, or not from there; or
+ * recovery has ended, and may wait for a last command.
+ */
 void
 AioReplayForget(void)
 {
@@ -294,4 +297,6 @@ AioReplayForget(void)
 	if (made != NULL)
 		made_reset(made);
 	AioReadAheadWaitAll();
+	if (aio_writes_in_flight > 0)
+		AioFinishWrites();
 }

@@ -333,7 +333,9 @@ start_write(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 {
 	AioStartWriteResult result = AioStartWrite(buf, which, io_context, write);
 
-	if (result != AIO_WRITE_WAL_FIRST || !RecoveryInProgress())
+	/* the checkpoint at the end of recovery flushes as others do */
+	if (result != AIO_WRITE_WAL_FIRST || !RecoveryInProgress() ||
+		XLogInsertAllowed())
 		return result;
 	AioBeforeBlock();
 	XLogFlush(BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf)));
