@@ -26,6 +26,7 @@
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
+#include "aio/quick_io.h"
 #include "aio/ri.h"
 #include "aio/server.h"
 #include "aio/table_gate.h"
@@ -186,6 +187,15 @@ AioInitialize(void)
 							PGC_SIGHUP,
 							GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
+
+	DefineCustomRealVariable("aio.quick_io_time",
+							 "Time of a read or write below which it is not awaited, since that would take longer.",
+							 "0 awaits whatever can be.",
+							 &aio_quick_io_time,
+							 AIO_QUICK_IO_TIME, 0, 1000,
+							 PGC_USERSET,
+							 GUC_UNIT_MS,
+							 NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("aio.pipelined_commits",
 							 "A transaction begins while the commit before it is still being flushed, if the client has sent it already.",

@@ -102,7 +102,14 @@ extern void AioEndReadAhead(bool idle);
 /* this session has begun reads for which it may never wait */
 extern PGDLLIMPORT bool aio_read_ahead_used;
 
+/*
+ * Pages of this relation that are read ahead are needed soon; or NULL.  After
+ * an error it may be one that is not open any more.
+ */
+extern PGDLLIMPORT Relation aio_streamed_relation;
+
 extern int	AioTaskReadFlags(ReadBuffersOperation *operation);
+extern int	AioStreamReadFlags(ReadBuffersOperation *operation);
 extern void AioAwaitTaskRead(ReadBuffersOperation *operation);
 extern void AioPageArrived(Relation rel, ForkNumber forknum, Buffer buffer);
 
@@ -112,7 +119,12 @@ AioReadFlags(ReadBuffersOperation *operation)
 {
 	/* a read ahead, or a stream's */
 	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) == 0)
+	{
+		if (aio_streamed_relation != NULL &&
+			operation->rel == aio_streamed_relation)
+			return AioStreamReadFlags(operation);
 		return operation->flags;
+	}
 	if (aio_current_task != NULL)
 		return AioTaskReadFlags(operation);
 	if (aio_read_hook != NULL && !aio_in_read_hook)

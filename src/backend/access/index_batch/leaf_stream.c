@@ -6,7 +6,8 @@
  * Entries in index order visit pages in key order, each once, and the upper
  * pages of the index tell which.  A plan of these visits, "runs" of entries
  * that go to one page, feeds upstream's read stream, which keeps many reads in
- * flight and joins those of neighbouring blocks.
+ * flight and joins those of neighbouring blocks.  Where reads are quick
+ * (quick_io.c), it joins them only.
  *
  * The plan is made by the caller, outside of the stream's own callback, which
  * therefore does no I/O and may be called in AIO batch mode.  It is a forecast:
@@ -19,6 +20,7 @@
 #include "postgres.h"
 
 #include "aio/index_backlog.h"
+#include "aio/read.h"
 #include "aio/stats.h"
 #include "storage/aio.h"
 #include "storage/aio_internal.h"
@@ -151,6 +153,7 @@ AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer, AioLeafRun *run)
 		return false;
 	}
 
+	aio_streamed_relation = stream->batch->index;
 	*buffer = read_stream_next_buffer(stream->stream, &number);
 	if (!BufferIsValid(*buffer))
 	{
@@ -158,6 +161,7 @@ AioLeafStreamNext(AioLeafStream *stream, Buffer *buffer, AioLeafRun *run)
 		read_stream_reset(stream->stream);
 		*buffer = read_stream_next_buffer(stream->stream, &number);
 	}
+	aio_streamed_relation = NULL;
 	Assert(*(uint32 *) number == stream->taken);
 	stream->batch->in_flight_max = Max(stream->batch->in_flight_max,
 									   (int) dclist_count(&pgaio_my_backend->in_flight_ios));

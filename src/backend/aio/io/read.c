@@ -25,6 +25,7 @@
 #include "aio/block.h"
 #include "aio/io_internal.h"
 #include "aio/pgstat_aio.h"
+#include "aio/quick_io.h"
 #include "aio/read.h"
 #include "aio/stats.h"
 #include "aio/task_status.h"
@@ -37,6 +38,8 @@
 
 void		(*aio_read_hook) (ReadBuffersOperation *operation) = NULL;
 bool		aio_in_read_hook = false;
+
+Relation	aio_streamed_relation = NULL;
 
 static bool io_poll(AioFuture *future);
 static void read_wait(AioFuture *future);
@@ -314,7 +317,7 @@ await_others_read(ReadBuffersOperation *operation)
 /*
  * A task is about to read pages that are not in memory: returns the
  * operation's flags, without the hint that it waits for the read at once if
- * it can await it.
+ * it can await it and that is worth while.
  *
  * Called before the backend's one AIO handle is taken, and so is the last
  * point where the task can suspend for somebody else's read of the page.
@@ -336,10 +339,38 @@ AioTaskReadFlags(ReadBuffersOperation *operation)
 	else
 	{
 		await_others_read(operation);
-		AioBatchOpen();
-		operation->flags &= ~READ_BUFFERS_SYNCHRONOUSLY;
+		if (AioIsQuick(AIO_KIND_READ, operation->smgr->smgr_rlocator.locator.spcOid))
+			AioSubmitBatch();
+		else
+		{
+			AioBatchOpen();
+			operation->flags &= ~READ_BUFFERS_SYNCHRONOUSLY;
+		}
 	}
 	return operation->flags;
+}
+
+/*
+ * A stream is about to read pages of a relation ahead: returns the operation's
+ * flags, with the hint that it waits for the read at once if that is better.
+ */
+int
+AioStreamReadFlags(ReadBuffersOperation *operation)
+{
+	if (!AioIsQuick(AIO_KIND_READ, operation->smgr->smgr_rlocator.locator.spcOid))
+		return operation->flags;
+	return operation->flags | READ_BUFFERS_SYNCHRONOUSLY;
+}
+
+/* A read has been started for the index that the task works on. */
+static void
+count_task_read(void)
+{
+	Relation	subject = AioTaskSubject();
+	AioIndexStats *stats = subject ? AioPendingIndexStats(subject) : NULL;
+
+	if (stats != NULL)
+		stats->reads++;
 }
 
 /*
@@ -349,22 +380,21 @@ AioTaskReadFlags(ReadBuffersOperation *operation)
 void
 AioAwaitTaskRead(ReadBuffersOperation *operation)
 {
-	Relation	subject = AioTaskSubject();
 	AioIOFuture read;
 
 	Assert(operation->nblocks == 1);
-	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0 ||
-		!pgaio_wref_valid(&operation->io_wref))
+	if (!pgaio_wref_valid(&operation->io_wref))
 		return;
+	if ((operation->flags & READ_BUFFERS_SYNCHRONOUSLY) != 0)
+	{
+		/* because it is quick? */
+		if (may_await(operation->rel, operation->forknum) == AIO_SUSPEND_OK)
+			count_task_read();
+		return;
+	}
 
 	AioBatchConsider();
-	if (subject != NULL)
-	{
-		AioIndexStats *stats = AioPendingIndexStats(subject);
-
-		if (stats != NULL)
-			stats->reads++;
-	}
+	count_task_read();
 	AioReadFutureInit(&read, &operation->io_wref,
 					  IOContextForStrategy(operation->strategy));
 	AioStatsReadStarted();

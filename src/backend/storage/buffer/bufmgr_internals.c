@@ -16,6 +16,7 @@
  *-------------------------------------------------------------------------
  */
 #include "aio/io_internal.h"
+#include "aio/quick_io.h"
 #include "aio/read.h"
 #include "aio/write.h"
 #include "storage/aio_internal.h"
@@ -259,6 +260,8 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	}
 
 	pgaio_io_get_wref(ioh, &write->wref);
+	if (AioIsQuick(AIO_KIND_WRITE, write->tag.spcOid))
+		pgaio_io_set_flag(ioh, PGAIO_HF_SYNCHRONOUS);
 	io_start = pgstat_prepare_io_time(track_io_timing);
 	AioIssueWrite(ioh, reln, forknum, first, write->nbuffers, data, false,
 				  fd, offset);

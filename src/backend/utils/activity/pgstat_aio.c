@@ -27,6 +27,7 @@
 #include "postgres.h"
 
 #include "aio/pgstat_aio.h"
+#include "aio/quick_io.h"
 #include "aio/usage.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
@@ -148,6 +149,9 @@ AioCountCompletion(PgAioHandle *ioh)
 		return;
 	Assert(!INSTR_TIME_IS_ZERO(usage->started));
 	count_latency(usage->kind, usage->started);
+	if (ioh->owner_procno == MyProcNumber &&
+		(usage->kind == AIO_KIND_READ || usage->kind == AIO_KIND_WRITE))
+		AioNoteTime(usage->kind, ioh, usage->started);
 	if (ioh->result < 0 || ioh->distilled_result.status == PGAIO_RS_ERROR)
 		AioStatFailure(usage->backend_type, usage->kind);
 }

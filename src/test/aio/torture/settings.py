@@ -83,6 +83,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'aio.wal_write_ahead': rng.choice([0, '16kB', '256kB']),
         'aio.wal_syncs': rng.choice([1, 1, 4]),
         'aio.bulk_flush_after': rng.choice([0, 128]),
+        'aio.quick_io_time': rng.choice([0, '15us', '1s']),
     }
     debug = {
         'aio.debug_rows_before_batch': rng.choice([0, 0, 3, 100, 1000]),

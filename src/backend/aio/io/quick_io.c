@@ -1,0 +1,222 @@
+/*-------------------------------------------------------------------------
+ *
+ * quick_io.c
+ *	  I/O that returns so soon that it does not pay to await it.
+ *
+ * To begin a read, go on with something else, and learn that it is complete
+ * takes more of the processor than to read.  On a disk that is worth it.  Where
+ * a page comes in a few microseconds (from memory, or a cache in front of the
+ * disk) the time is lost.  So for each tablespace this process finds out what a
+ * read takes, and reads in one go, without awaiting, while that is less than
+ * aio.quick_io_time.  The same goes for writes.
+ *
+ * What is quick is found out by a few tries.  They come soon if one of the last
+ * reads that were awaited was complete so soon that one that is not awaited may
+ * be quick, and otherwise, or where other processes complete them and nothing
+ * is known, after many.  A try is given up at the first reads that are slow.
+ * While reads are quick their mean time is kept, over so many that what takes
+ * long now and then, as another process's turn on the processor, does not
+ * matter, and what is slow in between does.  Each time that it turns out wrong,
+ * more reads are awaited before the next try.  So on a disk a small part of
+ * the reads is not awaited, and less and less.
+ *
+ * Nothing depends on the answer but time.  It is asked for where I/O may be
+ * awaited; of what is synchronous all counts, whoever asks for it.
+ *
+ * Tests: src/test/aio/index/t/012_quick_io.pl, bench/multi_index.py.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/quick_io.h"
+#include "miscadmin.h"
+
+/* tablespaces about which something is known at a time */
+#define PACES	8
+
+/* what is awaited between two tries, at least, and at most */
+#define AWAITED_MIN		64
+#define AWAITED_MAX		65536
+
+/* and at least, if none of it was complete in so many times the limit */
+#define NOTICED_LATE	4
+#define AWAITED_SLOW	1024
+
+/* I/Os in a try; one of them may take longer, as may two */
+#define TRIED			8
+#define MUCH_LONGER		16
+#define LONGER			4
+
+/* the mean is that of about so many */
+#define MEAN_OF			1024
+
+/* after so many a try that has failed before does not matter any more */
+#define FORGIVEN_AFTER	4096
+
+/* what each page but the first may take, in microseconds */
+#define FURTHER_PAGE	2.0
+
+typedef enum Phase
+{
+	AWAIT,						/* I/O is awaited */
+	TRY,						/* some is not, to see what it takes */
+	QUICK,						/* none is */
+} Phase;
+
+/*
+ * What is known of reads, or of writes, in a tablespace.  Times are in
+ * microseconds.
+ */
+typedef struct Pace
+{
+	Oid			tablespace;
+	Phase		phase;
+	uint32		n;				/* in this phase */
+	uint32		awaited;		/* of them, until the next try */
+	double		shortest;		/* of those awaited, or < 0 */
+	double		sum;			/* of those tried */
+	double		longest;		/* likewise */
+	int			slow;			/* likewise: how many took long */
+	double		mean;			/* of those that are quick */
+} Pace;
+
+/* aio.quick_io_time */
+double		aio_quick_io_time;
+
+/* of reads, and of writes */
+static Pace paces[2][PACES];
+
+static inline double
+limit(void)
+{
+	return aio_quick_io_time * 1000;
+}
+
+static void
+enter(Pace *pace, Phase phase)
+{
+	pace->phase = phase;
+	pace->n = 0;
+	pace->shortest = -1;
+	pace->sum = pace->longest = 0;
+	pace->slow = 0;
+}
+
+/* It does not pay, for now. */
+static void
+give_up(Pace *pace)
+{
+	pace->awaited = Min(pace->awaited * 2, AWAITED_MAX);
+	enter(pace, AWAIT);
+}
+
+static Pace *
+get_pace(AioFutureKind kind, Oid tablespace)
+{
+	Pace	   *pace = &paces[kind == AIO_KIND_WRITE][tablespace % PACES];
+
+	Assert(kind == AIO_KIND_READ || kind == AIO_KIND_WRITE);
+	if (unlikely(pace->tablespace != tablespace))
+	{
+		pace->tablespace = tablespace;
+		pace->awaited = AWAITED_MIN;
+		pace->mean = 0;
+		enter(pace, AWAIT);
+	}
+	return pace;
+}
+
+/*
+ * A read, or a write, that could be awaited is about to begin: is it better not
+ * to await it?  Neither suspends nor raises.
+ */
+bool
+AioIsQuick(AioFutureKind kind, Oid tablespace)
+{
+	Pace	   *pace;
+
+	if (aio_quick_io_time <= 0)
+		return false;
+	pace = get_pace(kind, tablespace);
+	if (pace->phase != AWAIT)
+		return true;
+	pace->n++;
+	if (pace->n < pace->awaited)
+		return false;
+	if (pace->n < AWAITED_SLOW &&
+		(pace->shortest < 0 || pace->shortest >= limit() * NOTICED_LATE))
+		return false;
+	enter(pace, TRY);
+	return true;
+}
+
+static void
+note_tried(Pace *pace, double time)
+{
+	pace->n++;
+	pace->sum += time;
+	pace->longest = Max(pace->longest, time);
+	if (time >= limit() * LONGER)
+		pace->slow++;
+	if (pace->slow >= 2 || time >= limit() * MUCH_LONGER)
+		give_up(pace);
+	else if (pace->n == TRIED)
+	{
+		pace->mean = (pace->sum - pace->longest) / (TRIED - 1);
+		if (pace->mean < limit())
+			enter(pace, QUICK);
+		else
+			give_up(pace);
+	}
+}
+
+static void
+note_quick(Pace *pace, double time)
+{
+	pace->n++;
+	pace->mean += (time - pace->mean) / MEAN_OF;
+	if (pace->mean >= limit())
+		give_up(pace);
+	else if (pace->n == FORGIVEN_AFTER)
+		pace->awaited = AWAITED_MIN;
+}
+
+/*
+ * A read or a write that this process has begun is complete, and this process
+ * has noticed.  Called in critical sections.
+ */
+void
+AioNoteTime(AioFutureKind kind, PgAioHandle *ioh, instr_time started)
+{
+	struct iovec *iov;
+	int			iovcnt;
+	Size		bytes = 0;
+	instr_time	now;
+	double		time;
+	Pace	   *pace;
+
+	Assert(ioh->owner_procno == MyProcNumber);
+	if (aio_quick_io_time <= 0)
+		return;
+	pace = get_pace(kind, ioh->target_data.smgr.rlocator.spcOid);
+	if ((ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0 && pace->phase != AWAIT)
+		return;
+
+	iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
+	for (int i = 0; i < iovcnt; i++)
+		bytes += iov[i].iov_len;
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, started);
+	time = INSTR_TIME_GET_MICROSEC(now) - FURTHER_PAGE * (bytes / BLCKSZ - 1.0);
+	time = Max(time, 0);
+
+	if ((ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0)
+		pace->shortest = pace->shortest < 0 ? time : Min(pace->shortest, time);
+	else if (pace->phase == TRY)
+		note_tried(pace, time);
+	else if (pace->phase == QUICK)
+		note_quick(pace, time);
+}

@@ -1,0 +1,129 @@
+# Copyright (c) 2026, the pgawait authors
+
+# Reads and writes that are quick are not awaited, and those that are not are.
+# Limits are used that no read exceeds, or falls below, on any machine.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../..";
+
+use AioLoad;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my %methods = io_methods();
+my $direct = direct_io_works();
+
+foreach my $method (sort keys %methods)
+{
+  SKIP:
+	{
+		skip "$method: $methods{$method}", 1 if defined $methods{$method};
+		subtest $method => sub { check($method) };
+	}
+}
+done_testing();
+
+sub check
+{
+	my ($method) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($method);
+
+	$node->init;
+	$node->append_conf('postgresql.conf', "io_method = $method\nshared_buffers = 8MB\ndebug_io_direct = '@{[ $direct ? 'data' : '' ]}'");
+	$node->start;
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION aio;
+		CREATE TABLE t AS SELECT md5(n::text) AS a, md5((-n)::text) AS b FROM generate_series(1, 100000) n;
+		CREATE INDEX t_a ON t (a);
+		CREATE INDEX t_b ON t (b);
+	});
+
+	foreach my $memory (0, '64MB')
+	{
+		my $session = $node->background_psql('postgres');
+
+		$session->query_safe("SET aio.index_batch_memory = '$memory'");
+		# for the collected entries, pages are read by a stream
+		my $what = $memory eq '0' ? 'tasks' : 'stream';
+
+		$session->query_safe('SET aio.quick_io_time = 0');
+		my ($read, $inline) = load($session, 1);
+		cmp_ok($read, '>', 1000, "$what: pages are read");
+		cmp_ok($inline, '<', $read / 4, "$what: and awaited, if no read is quick");
+
+		# below any time that a read takes
+		$session->query_safe("SET aio.quick_io_time = '0.0001us'");
+		load($session, 2) for 1 .. 2;
+		($read, $inline) = load($session, 3);
+		cmp_ok($inline, '<', $read / 4, "$what: they are awaited if all are slow");
+
+		# above; the first ones are tries
+		$session->query_safe("SET aio.quick_io_time = '1s'");
+		load($session, 4) for 1 .. 4;
+		($read, $inline) = load($session, 5);
+		cmp_ok($read, '>', 1000, "$what: pages are read");
+		is($inline, $read, "$what: and none is awaited, if all are quick");
+		is($session->query_safe('SELECT reads FROM aio_session_stats()'), 0, "$what: by no task");
+
+		# there may be a time when they are not any more
+		$session->query_safe("SET aio.quick_io_time = '0.0001us'");
+		load($session, 6);
+		($read, $inline) = load($session, 7);
+		cmp_ok($inline, '<', $read / 4, "$what: they are awaited again once they are slow");
+		$session->quit;
+	}
+
+	if ($direct)
+	{
+		my $session = $node->background_psql('postgres');
+
+		$session->query_safe("SET aio.quick_io_time = 0; SELECT aio_stat_reset()");
+		load($session, 8);
+		is(writes($session, 'completed_inline'), 0, 'writes are not waited for');
+		cmp_ok(writes($session, 'started'), '>', 100, 'though there are some');
+		$session->query_safe("SET aio.quick_io_time = '1s'");
+		load($session, 9) for 1 .. 4;
+		$session->query_safe('SELECT aio_stat_reset()');
+		load($session, 10);
+		cmp_ok(writes($session, 'started'), '>', 100, 'there are writes again');
+		is(writes($session, 'completed_inline'), writes($session, 'started'), 'which are waited for if they are quick');
+		$session->quit;
+	}
+
+	is($node->safe_psql('postgres', q{
+		CREATE EXTENSION amcheck;
+		SELECT bt_index_check(c, true) FROM unnest('{t_a,t_b}'::regclass[]) c;
+		SELECT count(*) > 100000 FROM t}), "\n\nt", 'the indexes are sound');
+	$node->stop;
+}
+
+# Insert rows; how many reads did that take, and how many were not awaited?
+sub load
+{
+	my ($session, $seed) = @_;
+
+	my $sum = "SELECT started, completed_inline FROM pg_stat_aio WHERE kind = 'read' AND backend_type = 'client backend'";
+	my @before = split /\|/, stat_of($session, $sum) || '0|0';
+	$session->query_safe("SELECT aio_session_stats_reset() \\g /dev/null\nINSERT INTO t SELECT md5(n || 'a' || $seed), md5(n || 'b' || $seed) FROM generate_series(1, 4000) n");
+	my @after = split /\|/, stat_of($session, $sum);
+	return ($after[0] - $before[0], $after[1] - $before[1]);
+}
+
+sub writes
+{
+	my ($session, $column) = @_;
+
+	return stat_of($session, "SELECT sum($column) FROM pg_stat_aio WHERE kind = 'write' AND backend_type = 'client backend'");
+}
+
+sub stat_of
+{
+	my ($session, $query) = @_;
+
+	$session->query_safe('SELECT pg_stat_force_next_flush()');
+	return $session->query_safe($query);
+}
