@@ -149,11 +149,12 @@ def show(bench, summary, limits):
                       for rows, one in sizes.items()])
         report.table(f"What it cost ({state})",
                      ["rows", "side", "reads", "pages", "writes", "in flight", "disk reads", "disk depth", "of read limit",
-                      "of mixed limit", "CPU s"],
+                      "of mixed limit", "CPU s", "us/page"],
                      [[f"{rows:,}", side, report.number(cost["reads"]), report.number(cost["read_pages"]), report.number(cost["writes"]),
                        report.number(cost["reads_in_flight_avg"], 1), report.number(cost["device_reads"]),
                        report.number(cost["device_depth_avg"], 1), report.percent(cost["share_of_read_limit"]),
-                       report.percent(cost["share_of_mixed_limit"]), f"{cost['cpu_s']:.2f}"]
+                       report.percent(cost["share_of_mixed_limit"]), f"{cost['cpu_s']:.2f}",
+                       report.number(cost["cpu_s"] / max(cost["read_pages"], 1) * 1e6, 1)]
                       for rows, one in sizes.items() for side, cost in
                       ((side, one[f"{side}_side"]) for side in SIDES)])
     if len(summary) == 2:
