@@ -359,6 +359,10 @@ AioStreamReadFlags(ReadBuffersOperation *operation)
 {
 	if (!AioIsQuick(AIO_KIND_READ, operation->smgr->smgr_rlocator.locator.spcOid))
 		return operation->flags;
+
+	/* it may take longer than expected */
+	if (pgaio_my_backend->num_staged_ios > 0)
+		pgaio_submit_staged();
 	return operation->flags | READ_BUFFERS_SYNCHRONOUSLY;
 }
 
