@@ -21,7 +21,8 @@
  * the reads is not awaited, and less and less.
  *
  * Nothing depends on the answer but time.  It is asked for where I/O may be
- * awaited; of what is synchronous all counts, whoever asks for it.
+ * awaited, and only such I/O counts.  What is synchronous in any case may be of
+ * other files, which are in memory more often, or less.
  *
  * Tests: src/test/aio/index/t/012_quick_io.pl, bench/multi_index.py.
  *
@@ -40,6 +41,9 @@
 /* what is awaited between two tries, at least, and at most */
 #define AWAITED_MIN		64
 #define AWAITED_MAX		65536
+
+/* what takes more than so many times the limit counts as that */
+#define LONGEST			64
 
 /* and at least, if none of it was complete in so many times the limit */
 #define NOTICED_LATE	4
@@ -88,6 +92,9 @@ double		aio_quick_io_time;
 
 /* of reads, and of writes */
 static Pace paces[2][PACES];
+
+/* the next one that is synchronous is so because it is quick, or tried */
+static bool asked[2];
 
 static inline double
 limit(void)
@@ -141,15 +148,17 @@ AioIsQuick(AioFutureKind kind, Oid tablespace)
 	if (aio_quick_io_time <= 0)
 		return false;
 	pace = get_pace(kind, tablespace);
-	if (pace->phase != AWAIT)
-		return true;
-	pace->n++;
-	if (pace->n < pace->awaited)
-		return false;
-	if (pace->n < AWAITED_SLOW &&
-		(pace->shortest < 0 || pace->shortest >= limit() * NOTICED_LATE))
-		return false;
-	enter(pace, TRY);
+	if (pace->phase == AWAIT)
+	{
+		pace->n++;
+		if (pace->n < pace->awaited)
+			return false;
+		if (pace->n < AWAITED_SLOW &&
+			(pace->shortest < 0 || pace->shortest >= limit() * NOTICED_LATE))
+			return false;
+		enter(pace, TRY);
+	}
+	asked[kind == AIO_KIND_WRITE] = true;
 	return true;
 }
 
@@ -161,15 +170,13 @@ note_tried(Pace *pace, double time)
 	pace->longest = Max(pace->longest, time);
 	if (time >= limit() * LONGER)
 		pace->slow++;
-	if (pace->slow >= 2 || time >= limit() * MUCH_LONGER)
+	if (pace->slow >= 2 || time >= limit() * MUCH_LONGER ||
+		pace->sum - pace->longest >= limit() * (TRIED - 1))
 		give_up(pace);
 	else if (pace->n == TRIED)
 	{
 		pace->mean = (pace->sum - pace->longest) / (TRIED - 1);
-		if (pace->mean < limit())
-			enter(pace, QUICK);
-		else
-			give_up(pace);
+		enter(pace, QUICK);
 	}
 }
 
@@ -177,6 +184,7 @@ static void
 note_quick(Pace *pace, double time)
 {
 	pace->n++;
+	time = Min(time, limit() * LONGEST);
 	pace->mean += (time - pace->mean) / MEAN_OF;
 	if (pace->mean >= limit())
 		give_up(pace);
@@ -194,29 +202,33 @@ AioNoteTime(AioFutureKind kind, PgAioHandle *ioh, instr_time started)
 	struct iovec *iov;
 	int			iovcnt;
 	Size		bytes = 0;
+	Oid			tablespace = ioh->target_data.smgr.rlocator.spcOid;
+	bool		synchronous = (ioh->flags & PGAIO_HF_SYNCHRONOUS) != 0;
+	bool		write = kind == AIO_KIND_WRITE;
 	instr_time	now;
 	double		time;
-	Pace	   *pace;
+	Pace	   *pace = &paces[write][tablespace % PACES];
 
 	Assert(ioh->owner_procno == MyProcNumber);
-	if (aio_quick_io_time <= 0)
+	if (aio_quick_io_time <= 0 || pace->tablespace != tablespace ||
+		synchronous != (pace->phase != AWAIT) ||
+		(synchronous && !asked[write]))
 		return;
-	pace = get_pace(kind, ioh->target_data.smgr.rlocator.spcOid);
-	if ((ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0 && pace->phase != AWAIT)
-		return;
+	if (synchronous)
+		asked[write] = false;
 
 	iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, started);
-	time = INSTR_TIME_GET_MICROSEC(now) - FURTHER_PAGE * (bytes / BLCKSZ - 1.0);
+	time = INSTR_TIME_GET_DOUBLE(now) * 1000000 - FURTHER_PAGE * (bytes / BLCKSZ - 1.0);
 	time = Max(time, 0);
 
-	if ((ioh->flags & PGAIO_HF_SYNCHRONOUS) == 0)
+	if (!synchronous)
 		pace->shortest = pace->shortest < 0 ? time : Min(pace->shortest, time);
 	else if (pace->phase == TRY)
 		note_tried(pace, time);
-	else if (pace->phase == QUICK)
+	else
 		note_quick(pace, time);
 }

@@ -260,8 +260,16 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	}
 
 	pgaio_io_get_wref(ioh, &write->wref);
-	if (AioIsQuick(AIO_KIND_WRITE, write->tag.spcOid))
+
+	/* who writes one page after the other does nothing else meanwhile */
+	if (!AmCheckpointerProcess() && !AmBackgroundWriterProcess() &&
+		AioIsQuick(AIO_KIND_WRITE, write->tag.spcOid))
+	{
+		/* it may take longer than expected */
+		if (pgaio_my_backend->num_staged_ios > 0)
+			pgaio_submit_staged();
 		pgaio_io_set_flag(ioh, PGAIO_HF_SYNCHRONOUS);
+	}
 	io_start = pgstat_prepare_io_time(track_io_timing);
 	AioIssueWrite(ioh, reln, forknum, first, write->nbuffers, data, false,
 				  fd, offset);

@@ -17,13 +17,11 @@ use Test::More;
 my %methods = io_methods();
 my $direct = direct_io_works();
 
-foreach my $method (sort keys %methods)
+# one whose I/O other processes complete, and one where this process does
+my ($own) = grep { !defined $methods{$_} } qw(io_uring libaio);
+foreach my $method (grep { defined } 'worker', $own)
 {
-  SKIP:
-	{
-		skip "$method: $methods{$method}", 1 if defined $methods{$method};
-		subtest $method => sub { check($method) };
-	}
+	subtest $method => sub { check($method) };
 }
 done_testing();
 
@@ -33,7 +31,7 @@ sub check
 	my $node = PostgreSQL::Test::Cluster->new($method);
 
 	$node->init;
-	$node->append_conf('postgresql.conf', "io_method = $method\nshared_buffers = 8MB\ndebug_io_direct = '@{[ $direct ? 'data' : '' ]}'");
+	$node->append_conf('postgresql.conf', "io_method = $method\nshared_buffers = 8MB\nbgwriter_lru_maxpages = 0\ndebug_io_direct = '@{[ $direct ? 'data' : '' ]}'");
 	$node->start;
 	$node->safe_psql('postgres', q{
 		CREATE EXTENSION aio;
@@ -83,10 +81,15 @@ sub check
 
 		$session->query_safe("SET aio.quick_io_time = 0; SELECT aio_stat_reset()");
 		load($session, 8);
-		is(writes($session, 'completed_inline'), 0, 'writes are not waited for');
-		cmp_ok(writes($session, 'started'), '>', 100, 'though there are some');
+		cmp_ok(writes($session, 'started'), '>', 100, 'there are writes');
+		cmp_ok(writes($session, 'completed_inline'), '<', writes($session, 'started') / 4, 'and they are not waited for');
 		$session->query_safe("SET aio.quick_io_time = '1s'");
-		load($session, 9) for 1 .. 4;
+		# where workers write, and nobody knows how long that takes, a try comes late
+		for (1 .. 100)
+		{
+			load($session, 9);
+			last if writes($session, 'started') > 3000;
+		}
 		$session->query_safe('SELECT aio_stat_reset()');
 		load($session, 10);
 		cmp_ok(writes($session, 'started'), '>', 100, 'there are writes again');
