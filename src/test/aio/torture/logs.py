@@ -29,6 +29,8 @@ HARMLESS = re.compile(
     r'invalid page in block \d+ of relation "[^"]*_(fsm|vm)"; zeroing')
 # upstream's: files that cannot be dropped make an abort fail, which is begun again, and trips over itself
 TWICE = re.compile('Abort(Sub)?Transaction while in ABORT state$')
+# upstream's: who cannot drop files after the commit is in the WAL, since the disk fails, gives up
+COMMITTED = re.compile(r'cannot abort transaction \d+, it was already committed$')
 # upstream's: without a postmaster, a leader of parallel workers that aborts raises a new error in the abort, and ends in
 # a transaction
 LEADER = r'\[%s\] [^|]*\|57P01\|FATAL:  postmaster exited during a parallel transaction'
@@ -79,7 +81,8 @@ def complaints(text, killed=False, disk_fails=False, streaming=False, subscriber
                 yield line
             continue
         pid, process, code, level, message = match.groups()
-        explained = disk_fails and (DISK.search(message) or code in ('58030', '53100'))
+        explained = disk_fails and (DISK.search(message) or code in ('58030', '53100') or COMMITTED.match(message) and
+                                    re.search(rf'\[{pid}\] [^|]*\|(58030|53100)\|ERROR:', text))
         if level == 'PANIC':
             panicked = panicked or explained
         if TWICE.match(message) and killed and re.search(LEADER % pid, text):

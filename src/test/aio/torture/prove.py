@@ -226,6 +226,8 @@ TRAP = 'TRAP: failed Assert("%s"), File: "x.c", Line: 1, PID: %d\n'
 INSIDE = '!IsTransactionOrTransactionBlock()'
 LEADER = f'{SAYS}client backend|57P01|FATAL:  postmaster exited during a parallel transaction\n'
 TWICE = f'{SAYS}client backend|01000|WARNING:  Abort%s while in ABORT state\n'
+FAILS = f'{SAYS}client backend|58030|ERROR:  could not open file "x": Input/output error\n'
+HAS_COMMITTED = f'{SAYS}client backend|XX000|PANIC:  cannot abort transaction 7, it was already committed\n'
 FUTURE = f'{SAYS}startup|01000|WARNING:  removing future two-phase state file for transaction 7\n%s' + \
     f'{SAYS}postmaster|00000|LOG:  startup process (PID 1) was terminated by signal 6: Aborted\n'
 TOO_NEW = TRAP % ('TransactionIdPrecedesOrEquals(xid, XidFromFullTransactionId(nextFullXid))', 1)
@@ -236,6 +238,9 @@ LOGS = [
     ('a process gives up, as its disk fails', PANICS % 'Input/output error' + DIES % 6, {'disk_fails': True}, False),
     ('a process gives up, and its disk is fine', PANICS % 'Input/output error' + DIES % 6, {}, True),
     ('a process gives up, and does not say why', DIES % 6, {'disk_fails': True}, True),
+    ('a process gives up as it has committed', FAILS + HAS_COMMITTED + DIES % 6, {'disk_fails': True}, False),
+    ('a process gives up as it has committed, and its disk is fine', FAILS + HAS_COMMITTED + DIES % 6, {}, True),
+    ('a process gives up as it has committed, and does not say why', HAS_COMMITTED + DIES % 6, {'disk_fails': True}, True),
     ('a pin was left', f'{SAYS}client backend|01000|WARNING:  resource was not closed: buffer 7\n',
      {'disk_fails': True}, True),
     ('a file cannot be read', f'{SAYS}checkpointer|58030|ERROR:  could not fsync file "x": Bad address\n', {}, True),
