@@ -41,6 +41,27 @@ sub is_asynchronous
 	cmp_ok($started, '>=', 0.8 * $writes, "$what: and does not wait for that");
 }
 
+sub lsns { return map { m|^(\w+)/(\w+)$| ? hex($1) << 32 | hex($2) : () } @_ }
+
+# The last LSN of all pages that are on disk.
+sub newest_page
+{
+	my ($node) = @_;
+	my $newest = 0;
+
+	foreach my $file (grep { m|/\d+(\.\d+)?$| } glob $node->data_dir . '/base/*/*')
+	{
+		open my $pages, '<:raw', $file or die "$file: $!";
+		while (read($pages, my $page, 8192) == 8192)
+		{
+			my ($high, $low) = unpack 'LL', $page;
+			my $lsn = $high << 32 | $low;
+			$newest = $lsn if $lsn > $newest;
+		}
+	}
+	return $newest;
+}
+
 # A table whose rows are in the second segment of its file, after a first one
 # that is a hole.
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -128,6 +149,21 @@ $standby->restart;
 is(contents($standby), contents($primary), 'the standby has what the primary has');
 is_asynchronous($standby, 'checkpointer', 30, 'restartpoints');
 is_asynchronous($standby, 'startup', 300, 'victims of a standby');
+
+# No page is on disk of which the control file does not know that the WAL up to
+# it has to be replayed.
+change_everything($primary, 4);
+$primary->wait_for_replay_catchup($standby);
+$standby->stop('immediate');
+my ($control) = run_command([ 'pg_controldata', $standby->data_dir ]);
+my ($redo) = lsns($control =~ /Latest checkpoint's REDO location: +(\S+)/);
+my ($needed) = lsns($control =~ /Minimum recovery ending location: +(\S+)/);
+my $newest = newest_page($standby);
+cmp_ok($newest, '>', $redo, 'pages have been written since the last restartpoint');
+cmp_ok($newest, '<=', $needed, 'and the WAL that they need is known');
+$standby->start;
+$primary->wait_for_replay_catchup($standby);
+is(contents($standby), contents($primary), 'the standby recovers from a crash');
 
 # Recovery up to a target, where the checkpoint at the end writes what is dirty.
 $primary->safe_psql('postgres', "UPDATE load SET b = some_uuid(id, 'last')");
