@@ -27,6 +27,8 @@
 #include "access/xact.h"
 #include "aio/server.h"
 #include "miscadmin.h"
+#include "storage/aio.h"
+#include "storage/aio_internal.h"
 #include "storage/ipc.h"
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
@@ -52,7 +54,12 @@ AioExitWithoutPostmaster(void)
 {
 	Assert(IsUnderPostmaster);
 	if (can_end_in_order())
+	{
+		/* who waits for a read of the same page has taken one for its own */
+		if (pgaio_my_backend != NULL && pgaio_my_backend->handed_out_io != NULL)
+			pgaio_io_release(pgaio_my_backend->handed_out_io);
 		proc_exit(1);
+	}
 
 	/*
 	 * Others may be doing the same, and all of them have to finish it.  Who
