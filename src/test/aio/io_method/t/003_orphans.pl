@@ -3,7 +3,9 @@
 # The postmaster dies while a session waits for I/O that nobody will complete,
 # and whatever the session does next would wait for it again: abort, or end the
 # transaction that it is committing.  It ends as if it had crashed, without
-# going on as if the transaction were over, and the next start recovers.
+# going on as if the transaction were over, and the next start recovers.  A
+# standby's startup process ends in order, with a handle for the read that it
+# was about to begin.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +20,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
+$node->init(allows_streaming => 1);
 $node->append_conf(
 	'postgresql.conf', q{
 	io_method = worker
@@ -28,6 +30,7 @@ $node->append_conf(
 	shared_buffers = 1MB
 	autovacuum = off
 	bgwriter_lru_maxpages = 0
+	full_page_writes = off
 	aio.wal_write_ahead = 0
 	checkpoint_timeout = 1h
 });
@@ -46,11 +49,11 @@ sub stop_worker
 	return $worker;
 }
 
-# Kill the postmaster while this session waits, and the worker when the session
+# Kill the postmaster while this process waits, and the worker when the process
 # has ended; returns what the log says then.
 sub orphan
 {
-	my ($worker, $pid, @sessions) = @_;
+	my ($node, $worker, $pid, @sessions) = @_;
 	my $log = -s $node->logfile;
 
 	$node->kill9;
@@ -59,7 +62,7 @@ sub orphan
 		last unless -e "/proc/$pid";
 		usleep(100_000);
 	}
-	ok(!-e "/proc/$pid", 'the session ends');
+	ok(!-e "/proc/$pid", 'the process ends');
 	kill 'KILL', $pid, $worker;
 	$_->{run}->finish foreach @sessions;
 	start_after_kill($node);
@@ -77,7 +80,7 @@ $session->query_safe(q{UPDATE dropped SET i = i + 1});
 my $worker = stop_worker($control);
 $session->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM large;\n");
 wait_until($control, "SELECT wait_event = 'AioIoCompletion' FROM pg_stat_activity WHERE pid = $pid");
-my $said = orphan($worker, $pid, $control, $session);
+my $said = orphan($node, $worker, $pid, $control, $session);
 unlike($said, qr/TRAP|PANIC|WARNING/, 'so does its transaction, with reads and writes in flight');
 
 # It has committed, and waits for the checkpointer's write of what it drops.
@@ -91,9 +94,34 @@ $checkpoint->query_until(qr/begun/, "\\echo begun\nCHECKPOINT;\n");
 wait_until($control, q{SELECT wait_event = 'AioIoCompletion' FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
 $session->query_until(qr/begun/, "\\echo begun\nDROP TABLE dropped;\n");
 wait_until($control, "SELECT wait_event IN ('AioIoCompletion', 'BufferIo') FROM pg_stat_activity WHERE pid = $pid");
-$said = orphan($worker, $pid, $control, $session, $checkpoint);
+$said = orphan($node, $worker, $pid, $control, $session, $checkpoint);
 unlike($said, qr/TRAP|PANIC|WARNING/, 'so does a transaction that is being committed');
 is($node->safe_psql('postgres', q{SELECT to_regclass('dropped') IS NULL}), 't', 'what was committed is done after recovery');
 
+# A page that redo needs is being read ahead by the worker.  Redo has been held
+# up before, so that there is more WAL than is looked at ahead, and it goes on.
+# The first pages that are read ahead are needed: no hints are logged.
+$node->safe_psql('postgres', 'VACUUM (FREEZE) large');
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "recovery_min_apply_delay = '1d'");
+$standby->start;
+$control = $standby->background_psql('postgres');
+$node->safe_psql('postgres', $_) foreach 'CREATE TABLE held_up ()', 'UPDATE large SET i = i + 1 WHERE i % 10 = 0';
+$node->wait_for_catchup($standby, 'flush');
+wait_until($control, q{SELECT wait_event = 'RecoveryApplyDelay' FROM pg_stat_activity WHERE backend_type = 'startup'});
+$worker = stop_worker($control);
+$standby->append_conf('postgresql.conf', 'recovery_min_apply_delay = 0');
+$standby->reload;
+wait_until($control, q{SELECT wait_event = 'AioIoCompletion' FROM pg_stat_activity WHERE backend_type = 'startup'});
+$pid = $control->query_safe(q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'startup'});
+$said = orphan($standby, $worker, $pid, $control);
+unlike($said, qr/TRAP|PANIC/, 'so does the startup process of a standby, about to read the page');
+$node->wait_for_replay_catchup($standby);
+is($standby->safe_psql('postgres', 'SELECT sum(i) FROM large'), $node->safe_psql('postgres', 'SELECT sum(i) FROM large'),
+	'which replays the rest afterwards');
+
+$standby->stop;
 $node->stop;
 done_testing();
