@@ -1,13 +1,43 @@
 /*-------------------------------------------------------------------------
  *
  * aio_internals.c
- *	  Included at the end of storage/aio/aio.c: waits for an I/O are counted.
+ *	  Included at the end of storage/aio/aio.c: waits for an I/O are counted,
+ *	  and do not rely on its owner once it is submitted.
+ *
+ * Tests: src/test/aio/load/t/001_stress.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
  *-------------------------------------------------------------------------
  */
 #include "aio/usage.h"
+
+/* so long a wait lasts before it is looked whether the I/O is submitted */
+#define LOOK_MS		1
+
+/*
+ * Another process has staged an I/O.  Upstream's function would sleep from now
+ * on until somebody completes it.  But when it is submitted we can do that, and
+ * have to if the other process then waits for us; and nobody tells us when it
+ * is.
+ */
+static void
+wait_until_submitted(PgAioHandle *ioh, uint64 ref_generation)
+{
+	PgAioHandleState state;
+	bool		slept = false;
+
+	if (ioh->owner_procno == MyProcNumber || pgaio_method_ops->wait_one == NULL)
+		return;
+	while (!pgaio_io_was_recycled(ioh, ref_generation, &state) &&
+		   (state == PGAIO_HS_DEFINED || state == PGAIO_HS_STAGED))
+	{
+		ConditionVariableTimedSleep(&ioh->cv, LOOK_MS, WAIT_EVENT_AIO_IO_COMPLETION);
+		slept = true;
+	}
+	if (slept)
+		ConditionVariableCancelSleep();
+}
 
 /*
  * Wait for an I/O, and count that.  A seam gives upstream's function another
@@ -17,6 +47,7 @@ static void
 pgaio_io_wait(PgAioHandle *ioh, uint64 ref_generation)
 {
 	AioBeginWait(ioh, ref_generation);
+	wait_until_submitted(ioh, ref_generation);
 	upstream_pgaio_io_wait(ioh, ref_generation);
 	AioEndWait();
 }
