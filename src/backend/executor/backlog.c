@@ -36,6 +36,7 @@
  */
 #include "postgres.h"
 
+#include "access/tupmacs.h"
 #include "access/xact.h"
 #include "aio/index_backlog.h"
 #include "aio/index_policy.h"
@@ -220,6 +221,26 @@ entry_desc(const AioIndexBacklog *backlog)
 }
 
 /*
+ * The bytes of any index tuple of these columns that has no nulls; 0 if they
+ * depend on the values, or may be too many for a page.
+ */
+static Size
+fixed_bytes(TupleDesc desc)
+{
+	Size		bytes = sizeof(IndexTupleData);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		const CompactAttribute *column = TupleDescCompactAttr(desc, i);
+
+		if (column->attlen <= 0)
+			return 0;
+		bytes = att_nominal_alignby(bytes, column->attalignby) + column->attlen;
+	}
+	return bytes <= AIO_SMALL_ENTRY ? MAXALIGN(bytes) : 0;
+}
+
+/*
  * Is it known of all indexes of a table that enforce something that their
  * entries may wait?  One of which they may not has each row wait for others, or
  * has others wait for it.
@@ -271,6 +292,7 @@ init_index(AioIndexBacklog *backlog, AioTableBacklog *table, int i)
 	/* what is asked for other indexes may have policies made anew */
 	backlog->ops = AioGetTablePolicy(rri)->indexes[i].ops;
 	batch->desc = entry_desc(backlog);
+	backlog->fixed_bytes = fixed_bytes(batch->desc);
 	batch->unique = batch->index->rd_index->indisunique;
 	/* of others it does not matter in which order they come */
 	backlog->order_checked = !batch->unique || backlog->ops == NULL ||

@@ -23,12 +23,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/tupmacs.h"
 #include "aio/index_backlog.h"
 #include "aio/stats.h"
 #include "utils/memutils.h"
-
-/* entries that are not larger than that fit into pages of any kind */
-#define SMALL_BYTES	1000
 
 /*
  * Say which row a tuple is about, which is followed by the place for that.  All
@@ -64,6 +62,18 @@ count_entry(AioIndexBacklog *backlog, AioStatementBacklog *statement)
 								 backlog->ops->sort == NULL ? 1 : batch->nentries);
 }
 
+/* A tuple has been appended, which is about that row. */
+static inline void
+note_entry(AioIndexBacklog *backlog, const AioIndexRow *row, IndexTuple tuple)
+{
+	AioStatementBacklog *statement = backlog->table->statement;
+
+	tuple->t_tid = row->tid;
+	if (backlog->batch.unique)
+		note_row(statement, tuple, row->line);
+	count_entry(backlog, statement);
+}
+
 /*
  * For AioIndexAmOps.collect: append a copy of an index tuple, which is about
  * that row.
@@ -72,8 +82,7 @@ void
 AioBatchAddTuple(AioIndexBatch *batch, const AioIndexRow *row, IndexTuple tuple)
 {
 	AioIndexBacklog *backlog = AioBacklogOf(batch);
-	AioStatementBacklog *statement = backlog->table->statement;
-	IndexTuple	copy;
+	Size		bytes = MAXALIGN(IndexTupleSize(tuple));
 
 	Assert(backlog->collects);
 	if (backlog->sort != NULL)
@@ -83,11 +92,46 @@ AioBatchAddTuple(AioIndexBatch *batch, const AioIndexRow *row, IndexTuple tuple)
 		AioSpillEntry(backlog, tuple, (ItemPointer) &row->tid);
 		return;
 	}
-	copy = AioAddEntry(backlog, tuple);
-	copy->t_tid = row->tid;
-	if (batch->unique)
-		note_row(statement, copy, row->line);
-	count_entry(backlog, statement);
+	note_entry(backlog, row, memcpy(AioAddEntry(backlog, bytes), tuple, bytes));
+}
+
+/*
+ * For AioIndexAmOps.collect: append the index tuple of a row's values, if it is
+ * so simple that it can be formed in its place.  Returns false if it is not.
+ */
+bool
+AioBatchFormTuple(AioIndexBatch *batch, const AioIndexRow *row,
+				  const Datum *values, const bool *isnull)
+{
+	AioIndexBacklog *backlog = AioBacklogOf(batch);
+	Size		bytes = backlog->fixed_bytes;
+	Size		at = sizeof(IndexTupleData);
+	IndexTuple	tuple;
+
+	Assert(backlog->collects);
+	if (bytes == 0 || backlog->sort != NULL)
+		return false;
+	for (int i = 0; i < batch->desc->natts; i++)
+	{
+		if (isnull[i])
+			return false;
+	}
+
+	tuple = memset(AioAddEntry(backlog, bytes), 0, bytes);
+	tuple->t_info = bytes;
+	for (int i = 0; i < batch->desc->natts; i++)
+	{
+		const CompactAttribute *column = TupleDescCompactAttr(batch->desc, i);
+
+		at = att_nominal_alignby(at, column->attalignby);
+		if (column->attbyval)
+			store_att_byval((char *) tuple + at, values[i], column->attlen);
+		else
+			memcpy((char *) tuple + at, DatumGetPointer(values[i]), column->attlen);
+		at += column->attlen;
+	}
+	note_entry(backlog, row, tuple);
+	return true;
 }
 
 /*
@@ -122,7 +166,7 @@ is_small(TupleDesc desc, const Datum *values, const bool *isnull)
 			 VARATT_IS_COMPRESSED(DatumGetPointer(values[i]))))
 			return false;
 	}
-	return heap_compute_data_size(desc, values, isnull) <= SMALL_BYTES;
+	return heap_compute_data_size(desc, values, isnull) <= AIO_SMALL_ENTRY;
 }
 
 /*

@@ -56,17 +56,17 @@ add_chunk(AioIndexBacklog *backlog, AioStatementBacklog *statement, Size bytes)
 }
 
 /*
- * Append a copy of an index tuple, and room for an AioEntryRow if keys are
- * enforced.
+ * Append room for an index tuple of so many bytes, which are aligned, and for
+ * an AioEntryRow if keys are enforced.  The caller forms the tuple there.
  */
 IndexTuple
-AioAddEntry(AioIndexBacklog *backlog, IndexTuple tuple)
+AioAddEntry(AioIndexBacklog *backlog, Size tuple_bytes)
 {
 	AioEntryChunk *chunk = backlog->last;
-	Size		tuple_bytes = MAXALIGN(IndexTupleSize(tuple));
 	Size		bytes = tuple_bytes + (backlog->batch.unique ? sizeof(AioEntryRow) : 0);
-	IndexTuple	copy;
+	IndexTuple	tuple;
 
+	Assert(tuple_bytes == MAXALIGN(tuple_bytes));
 	if (chunk == NULL ||
 		chunk->used + bytes > chunk->size - offsetof(AioEntryChunk, tuples))
 	{
@@ -74,10 +74,9 @@ AioAddEntry(AioIndexBacklog *backlog, IndexTuple tuple)
 		chunk = backlog->last;
 	}
 	Assert(chunk->used + bytes <= chunk->size - offsetof(AioEntryChunk, tuples));
-	copy = (IndexTuple) ((char *) chunk->tuples + chunk->used);
-	memcpy(copy, tuple, tuple_bytes);
+	tuple = (IndexTuple) ((char *) chunk->tuples + chunk->used);
 	chunk->used += bytes;
-	return copy;
+	return tuple;
 }
 
 /*

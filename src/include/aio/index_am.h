@@ -275,6 +275,8 @@ extern void AioRegisterIndexAm(const AioIndexAmOps *ops);
 /* For collect(): add an index tuple, or count an entry kept in batch->own. */
 extern void AioBatchAddTuple(AioIndexBatch *batch, const AioIndexRow *row,
 							 IndexTuple tuple);
+extern bool AioBatchFormTuple(AioIndexBatch *batch, const AioIndexRow *row,
+							  const Datum *values, const bool *isnull);
 extern void AioBatchAddOwn(AioIndexBatch *batch, Size bytes);
 
 /* What may serve as members; collects_input goes with the first. */

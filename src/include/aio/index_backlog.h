@@ -47,6 +47,9 @@ typedef struct AioEntryPlace
 	Size		at;
 } AioEntryPlace;
 
+/* entries that are not larger than that fit into pages of any kind */
+#define AIO_SMALL_ENTRY	1000
+
 /* The backlog of one index. */
 typedef struct AioIndexBacklog
 {
@@ -55,6 +58,7 @@ typedef struct AioIndexBacklog
 	bool		collects;		/* entries are collected, not inserted at once */
 	bool		order_checked;	/* whether they come in index order is known */
 	bool		in_order;		/* and they do */
+	Size		fixed_bytes;	/* of a tuple without nulls; 0 if it depends */
 
 	AioEntryChunk *first;		/* chunks in input order */
 	AioEntryChunk *last;
@@ -176,7 +180,7 @@ extern bool AioBacklogAdd(AioTableBacklog *table, int index,
 
 /* backlog_entries.c */
 extern Size AioMemoryNeeded(const AioStatementBacklog *statement);
-extern IndexTuple AioAddEntry(AioIndexBacklog *backlog, IndexTuple tuple);
+extern IndexTuple AioAddEntry(AioIndexBacklog *backlog, Size tuple_bytes);
 extern IndexTuple AioNextEntry(const AioIndexBacklog *backlog,
 							   AioEntryPlace *place);
 extern void AioFreeFirstChunk(AioIndexBacklog *backlog);

@@ -36,9 +36,13 @@ static bool
 collect(AioIndexBatch *batch, const AioIndexRow *row,
 		const Datum *values, const bool *isnull)
 {
-	IndexTuple	tuple = index_form_tuple(batch->desc, values, isnull);
-	bool		fits = MAXALIGN(IndexTupleSize(tuple)) <= BTMaxItemSize;
+	IndexTuple	tuple;
+	bool		fits;
 
+	if (AioBatchFormTuple(batch, row, values, isnull))
+		return true;
+	tuple = index_form_tuple(batch->desc, values, isnull);
+	fits = MAXALIGN(IndexTupleSize(tuple)) <= BTMaxItemSize;
 	if (fits)
 		AioBatchAddTuple(batch, row, tuple);
 	pfree(tuple);

@@ -40,6 +40,8 @@ collect(AioIndexBatch *batch, const AioIndexRow *row,
 							 unconstify(bool *, isnull), &hash, &hash_isnull))
 		return true;
 	Assert(!hash_isnull);
+	if (AioBatchFormTuple(batch, row, &hash, &hash_isnull))
+		return true;
 	tuple = index_form_tuple(batch->desc, &hash, &hash_isnull);
 	AioBatchAddTuple(batch, row, tuple);
 	pfree(tuple);
