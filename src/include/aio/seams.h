@@ -19,6 +19,7 @@
 #include "aio/block.h"
 #include "aio/btree_find.h"
 #include "aio/btree_search.h"
+#include "aio/btree_split.h"
 #include "aio/commit.h"
 #include "aio/foreign.h"
 #include "aio/index_insert.h"

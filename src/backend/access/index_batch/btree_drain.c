@@ -51,6 +51,12 @@
 /* so many leaves to the right an entry is looked for before it is searched */
 #define STEPS_MAX		2
 
+/* after so many splits a user may interrupt */
+#define SPLITS_MAX		16
+
+/* no btree that is split here has so many */
+#define LEVELS_MAX		16
+
 /* entries whose leaves are looked up to estimate how far they are spread */
 #define SPREAD_SAMPLE	512
 
@@ -118,45 +124,85 @@ downlink(Page page, OffsetNumber offnum)
 }
 
 /*
- * Copy the lowest page above the leaves on the way to a key.  Returns false if
- * there is none.
+ * The root of an index that has more than one leaf, pinned and locked.  The
+ * caller has a leaf locked, so it must not be what was the root before, as that
+ * of _bt_getroot() may be.
  */
-static bool
-descend(BtreeDrain *drain, BTScanInsert key)
+static Buffer
+get_root_above(Relation index)
+{
+	Buffer		meta = _bt_getbuf(index, BTREE_METAPAGE, BT_READ);
+	BlockNumber root = BTPageGetMeta(BufferGetPage(meta))->btm_root;
+
+	Assert(BTPageGetMeta(BufferGetPage(meta))->btm_level > 0);
+	return _bt_relandgetbuf(index, meta, root, BT_READ);
+}
+
+/*
+ * The lowest page above the leaves on the way from a page, which is pinned and
+ * locked, to a key; InvalidBuffer if there is none.  If 'path' is not NULL, it
+ * is set to where the downlinks are, by level; then InvalidBuffer is returned
+ * also if the split of a page on the way is incomplete, which _bt_search()
+ * would complete.
+ */
+static Buffer
+find_above(BtreeDrain *drain, Buffer buffer, BTScanInsert key, BTStack path)
 {
 	Relation	index = drain->index;
-	Buffer		buffer = _bt_getroot(index, NULL, BT_READ);
 
-	if (!BufferIsValid(buffer))
-		return false;
 	for (;;)
 	{
 		Page		page = BufferGetPage(buffer);
 		BTPageOpaque opaque = BTPageGetOpaque(page);
+		uint32		level = opaque->btpo_level;
+		OffsetNumber child;
 
+		if (path != NULL && (P_INCOMPLETE_SPLIT(opaque) || level >= LEVELS_MAX))
+		{
+			_bt_relbuf(index, buffer);
+			return InvalidBuffer;
+		}
 		if (!P_RIGHTMOST(opaque) &&
 			(P_IGNORE(opaque) ||
 			 _bt_compare(index, key, page, P_HIKEY) > 0))
+		{
 			buffer = _bt_relandgetbuf(index, buffer, opaque->btpo_next, BT_READ);
-		else if (P_IGNORE(opaque) || P_ISLEAF(opaque))
+			continue;
+		}
+		if (P_IGNORE(opaque) || P_ISLEAF(opaque))
 		{
 			_bt_relbuf(index, buffer);
-			return false;
+			return InvalidBuffer;
 		}
-		else if (opaque->btpo_level == 1)
+		if (level == 1 && path == NULL)
+			return buffer;
+		child = find_child(drain, key, page, P_FIRSTDATAKEY(opaque));
+		if (path != NULL)
 		{
-			memcpy(drain->page, page, BLCKSZ);
-			_bt_relbuf(index, buffer);
-			return true;
+			path[level].bts_blkno = BufferGetBlockNumber(buffer);
+			path[level].bts_offset = child;
 		}
-		else
-		{
-			OffsetNumber child = find_child(drain, key, page,
-											P_FIRSTDATAKEY(opaque));
-
-			buffer = _bt_relandgetbuf(index, buffer, downlink(page, child), BT_READ);
-		}
+		if (level == 1)
+			return buffer;
+		if (path != NULL)
+			path[level - 1].bts_parent = &path[level];
+		buffer = _bt_relandgetbuf(index, buffer, downlink(page, child), BT_READ);
 	}
+}
+
+/* Copy that page.  Returns false if there is none. */
+static bool
+descend(BtreeDrain *drain, BTScanInsert key)
+{
+	Buffer		buffer = _bt_getroot(drain->index, NULL, BT_READ);
+
+	if (BufferIsValid(buffer))
+		buffer = find_above(drain, buffer, key, NULL);
+	if (!BufferIsValid(buffer))
+		return false;
+	memcpy(drain->page, BufferGetPage(buffer), BLCKSZ);
+	_bt_relbuf(drain->index, buffer);
+	return true;
 }
 
 /* Is an entry greater than an item of the copied page? */
@@ -335,6 +381,42 @@ find_leaf(BtreeDrain *drain, uint32 entry)
 }
 
 /*
+ * If n entries, which belong to a leaf, have no room on it, but can be put
+ * there if it is split, split it where it will be full.  This inserts one of
+ * them, which changes places with those before it.  Returns whether it did.
+ * The leaf is pinned and locked exclusively, and stays so.
+ */
+static bool
+split_for_all(BtreeDrain *drain, Buffer leaf, AioEntry *entries, uint32 n)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(BufferGetPage(leaf));
+	BTStackData path[LEVELS_MAX] = {0};
+	AioBtreeSplit split;
+	AioEntry	next;
+	bool		is_root = P_ISROOT(opaque);
+
+	if (!AioBtreePlanSplit(drain->batch, drain->key, leaf, entries, n, &split))
+		return false;
+	next = entries[split.stay];
+	AioBtreeSetKey(drain->batch, drain->key, next.tuple);
+	if (!is_root)
+	{
+		Buffer		above = find_above(drain, get_root_above(drain->index),
+									   drain->key, path);
+
+		if (!BufferIsValid(above))
+			return false;
+		_bt_relbuf(drain->index, above);
+	}
+	AioBtreeSplitBefore(drain->batch, drain->key, leaf, next.tuple,
+						split.position, is_root ? NULL : &path[1]);
+	memmove(&entries[1], &entries[0], split.stay * sizeof(AioEntry));
+	entries[0] = next;
+	_bt_lockbuf(drain->index, leaf, BT_WRITE);
+	return true;
+}
+
+/*
  * Insert entries, beginning with a leaf, whose pin is given back, or with
  * none.
  */
@@ -348,6 +430,7 @@ insert_entries(BtreeDrain *drain, Buffer leaf, uint32 first, uint32 end)
 	{
 		AioBtreeFillEnd why;
 		int			steps = 0;
+		int			splits = 0;
 
 		CHECK_FOR_INTERRUPTS();
 		if (BufferIsValid(leaf))
@@ -358,12 +441,18 @@ insert_entries(BtreeDrain *drain, Buffer leaf, uint32 first, uint32 end)
 		{
 			uint32		added;
 
+			if (split_for_all(drain, leaf, &drain->entries[first], end - first))
+			{
+				first++;
+				splits++;
+			}
 			why = AioBtreeFill(drain->batch, drain->key, leaf,
 							   &drain->entries[first], end - first, &added);
 			first += added;
 			if (added > 0)
 				steps = 0;
-			if (why != AIO_FILL_BEYOND || steps == STEPS_MAX)
+			if (why != AIO_FILL_BEYOND || steps == STEPS_MAX ||
+				splits == SPLITS_MAX)
 				break;
 			/* to the other half of a page that has been split, as a rule */
 			steps++;

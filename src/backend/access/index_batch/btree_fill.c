@@ -18,6 +18,11 @@
  * the same place, had it been called for each entry.  Entries that are logged
  * together make one record (leaf_wal.c).
  *
+ * A leaf that has no room for all entries is split before it is filled, at the
+ * place where it will be full, or as full as all pages that are needed for
+ * them: the entry that will be the first one on its right is put there with the
+ * split.  So a leaf is full when it is left, and no entry is moved.
+ *
  * INVARIANT-31: between two neighbours on a leaf, only entries are put that
  * compare so, with the leaf locked.  The order of entries among each other, and
  * that the first one is greater than what is left of the leaf, is known from
@@ -31,9 +36,12 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/nbtxlog.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
+#include "aio/btree_split.h"
 #include "btree_fill.h"
 #include "leaf_wal.h"
 #include "miscadmin.h"
@@ -43,6 +51,20 @@
 
 /* what XLOG_BTREE_INSERT_LEAF has besides, but for the tuple */
 #define INSERT_BYTES	(SizeOfXLogRecordDataHeaderShort + SizeOfBtreeInsert)
+
+/* a leaf is split before it is filled if so many entries stay on it */
+#define SPLIT_MIN	16
+
+/* of so many of them it is asked whether the next one has the same key */
+#define EQUAL_SAMPLE	8
+
+/* entries that are known not to be beyond a leaf if a later one is not */
+#define WORTH_A_LOOK	4
+
+/* so far ahead of need the processor is told to load an entry */
+#define PREFETCH_DISTANCE	8
+
+OffsetNumber aio_btree_split_before = InvalidOffsetNumber;
 
 /*
  * A key that AioBtreeSetKey() can set to one entry after another, in the
@@ -193,6 +215,252 @@ add_entries(Relation index, Buffer leaf, const AioEntry *entries,
 	END_CRIT_SECTION();
 }
 
+static inline IndexTuple
+item_at(Page page, OffsetNumber offnum)
+{
+	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offnum));
+}
+
+/*
+ * The bytes that an entry takes on a page, with its line pointer.  Entries were
+ * collected in another order than they are sorted in, so that each is a cache
+ * miss: what comes next is loaded ahead.
+ */
+static inline Size
+bytes_on_page(const AioEntry *entries, uint32 i, uint32 n)
+{
+	if (i + PREFETCH_DISTANCE < n)
+		__builtin_prefetch(entries[i + PREFETCH_DISTANCE].tuple);
+	return MAXALIGN(IndexTupleSize(entries[i].tuple)) + sizeof(ItemIdData);
+}
+
+/*
+ * The first of n entries is greater than all items of a leaf, and not beyond
+ * it.  Of how many of them is that known, as far as they may have room?  The
+ * key is changed.
+ */
+static uint32
+count_appended(AioIndexBatch *batch, BTScanInsert key, Page page,
+			   const AioEntry *entries, uint32 n, Size room)
+{
+	Size		items = 0;
+	uint32		known = 1;
+	uint32		end;
+
+	if (P_RIGHTMOST(BTPageGetOpaque(page)))
+		return n;
+	for (end = 0; end < n; end++)
+	{
+		items += bytes_on_page(entries, end, n);
+		if (items > room)
+			break;
+	}
+	if (end < WORTH_A_LOOK)
+		return known;
+	/* all of them, as a rule */
+	for (uint32 next = end - 1; known < end; next = known + (end - known) / 2)
+	{
+		AioBtreeSetKey(batch, key, entries[next].tuple);
+		if (_bt_compare(batch->index, key, page, P_HIKEY) < 0)
+			known = next + 1;
+		else
+			end = next;
+	}
+	return known;
+}
+
+/*
+ * Do some of n + 1 entries, or of the items of a leaf, have equal keys, which
+ * upstream would deduplicate?
+ */
+static bool
+have_equal_keys(Relation index, BTScanInsert key, Page page,
+				const AioEntry *entries, uint32 n)
+{
+	int			natts = IndexRelationGetNumberOfKeyAttributes(index);
+	OffsetNumber first = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	uint32		nitems = PageGetMaxOffsetNumber(page) - first;
+
+	if (!key->allequalimage || !BTGetDeduplicateItems(index))
+		return false;
+	for (uint32 i = 0; i < EQUAL_SAMPLE; i++)
+	{
+		uint32		at = (uint64) n * i / EQUAL_SAMPLE;
+
+		if (_bt_keep_natts_fast(index, entries[at].tuple,
+								entries[at + 1].tuple) > natts)
+			return true;
+	}
+	for (uint32 i = 0; nitems > 0 && i < EQUAL_SAMPLE; i++)
+	{
+		OffsetNumber at = first + nitems * i / EQUAL_SAMPLE;
+
+		if (_bt_keep_natts_fast(index, item_at(page, at),
+								item_at(page, at + 1)) > natts)
+			return true;
+	}
+	return false;
+}
+
+/* The most that a leaf's high key takes which is made of an entry. */
+static inline Size
+high_key_bytes(const AioEntry *entry)
+{
+	return MAXALIGN(IndexTupleSize(entry->tuple)) +
+		MAXALIGN(sizeof(ItemPointerData)) + sizeof(ItemIdData);
+}
+
+/*
+ * Can a leaf be split before an entry, of which the position is given, such
+ * that the entry before it stays on the left?  The new high key has no more
+ * columns than tell the entry from the item before it.
+ */
+static bool
+separates(Relation index, Page page, OffsetNumber position,
+		  const AioEntry *entry)
+{
+	return _bt_keep_natts_fast(index, (entry - 1)->tuple, entry->tuple) <=
+		_bt_keep_natts_fast(index, item_at(page, position - 1), entry->tuple);
+}
+
+/*
+ * n sorted entries belong to a leaf, which is pinned and locked exclusively.
+ * If it has no room for all of them, find out where to split it, such that what
+ * is before that place, with the entries that go there, fills the leaf.
+ * Returns false if the leaf is to be filled as it is.
+ *
+ * The leaf is as full then as all pages that the entries need will be; but if
+ * they are appended to the index, it is filled up to its fillfactor.
+ *
+ * The key is changed.  Raises the errors of comparison functions.
+ */
+bool
+AioBtreePlanSplit(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
+				  const AioEntry *entries, uint32 n, AioBtreeSplit *split)
+{
+	Relation	index = batch->index;
+	Page		page = BufferGetPage(leaf);
+	PageHeader	header = (PageHeader) page;
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	Size		capacity = header->pd_special - SizeOfPageHeaderData;
+	Size		room = header->pd_upper - header->pd_lower;
+	Size		before[MaxIndexTuplesPerPage + 1];	/* bytes of entries */
+	Size		used[MaxIndexTuplesPerPage + 2];	/* and of items */
+	Size		target;
+	uint32		known = 0;
+	uint32		low = 0;
+	uint32		high;
+	uint32		least;
+	bool		equal;
+
+	if (n <= SPLIT_MIN || !P_ISLEAF(opaque) || P_IGNORE(opaque) ||
+		P_INCOMPLETE_SPLIT(opaque) || max < first || max > MaxIndexTuplesPerPage)
+		return false;
+
+	/* upstream looks for what it can delete before it splits a leaf */
+	if (P_HAS_GARBAGE(opaque) || batch->unchanged)
+		return false;
+
+	/* one that is the only leaf, but has pages above, is upstream's */
+	if (P_LEFTMOST(opaque) && P_RIGHTMOST(opaque) && !P_ISROOT(opaque))
+		return false;
+
+	before[0] = 0;
+	while (known < Min(n, MaxIndexTuplesPerPage) && before[known] <= capacity)
+	{
+		before[known + 1] = before[known] + bytes_on_page(entries, known, n);
+		known++;
+	}
+	if ((known == n && before[n] <= room) ||
+		have_equal_keys(index, key, page, entries, known - 1))
+		return false;
+
+	used[first] = 0;
+	for (OffsetNumber i = first; i <= max; i++)
+	{
+		ItemId		item = PageGetItemId(page, i);
+
+		if (ItemIdIsDead(item))
+			return false;
+		used[i + 1] = used[i] + ItemIdGetLength(item) + sizeof(ItemIdData);
+	}
+
+	target = capacity - BTGetTargetPageFreeSpace(index);
+	AioBtreeSetKey(batch, key, entries[0].tuple);
+	if (!P_RIGHTMOST(opaque) || _bt_compare(index, key, page, max) <= 0)
+	{
+		double		bytes = used[max + 1] + (double) before[known] * n / known;
+
+		target = bytes / ceil(bytes / (target - high_key_bytes(&entries[0]))) +
+			high_key_bytes(&entries[0]);
+	}
+
+	/* the last entry before which everything fits */
+	high = known;
+	while (high - low > 1)
+	{
+		uint32		mid = low + (high - low) / 2;
+		OffsetNumber position;
+
+		AioBtreeSetKey(batch, key, entries[mid].tuple);
+		position = find_position(index, key, page, first, (max - first) / 2, &equal);
+		if (used[position] + before[mid] + high_key_bytes(&entries[mid]) > target ||
+			(position > max && !P_RIGHTMOST(opaque) &&
+			 _bt_compare(index, key, page, P_HIKEY) >= 0))
+			high = mid;
+		else
+			low = mid;
+	}
+
+	/* or one of those before it that is known not to be on the left */
+	least = Max(low - low / 4, SPLIT_MIN);
+	for (split->stay = low; split->stay >= least; split->stay--)
+	{
+		const AioEntry *next = &entries[split->stay];
+
+		AioBtreeSetKey(batch, key, next->tuple);
+		split->position = find_position(index, key, page, first,
+										(max - first) / 2, &equal);
+		if (equal || split->position == first)
+			return false;
+		if (separates(index, page, split->position, next) &&
+			!(batch->unique && AioGetEntryRow(next->tuple)->duplicate))
+			break;
+	}
+
+	/*
+	 * both halves have room for what they get at once, and the left one has
+	 * much
+	 */
+	return split->stay >= least &&
+		used[split->position] + before[split->stay] >= target / 2 &&
+		used[split->position] + high_key_bytes(&entries[split->stay]) <= capacity &&
+		capacity - room - used[split->position] +
+		before[split->stay + 1] - before[split->stay] <= capacity;
+}
+
+/*
+ * In place of _bt_findsplitloc(), when a page is about to be split: before the
+ * new item, if that is wanted.
+ */
+OffsetNumber
+AioBtreeFindSplit(Relation rel, Page page, OffsetNumber newitemoff,
+				  Size newitemsz, IndexTuple newitem, bool *newitemonleft)
+{
+	OffsetNumber offset = aio_btree_split_before;
+
+	if (likely(offset == InvalidOffsetNumber))
+		return _bt_findsplitloc(rel, page, newitemoff, newitemsz, newitem,
+								newitemonleft);
+	Assert(offset == newitemoff);
+	/* not the pages above, too */
+	aio_btree_split_before = InvalidOffsetNumber;
+	*newitemonleft = false;
+	return offset;
+}
+
 /*
  * Put as many of n sorted entries into a leaf as is plain, beginning with the
  * first, which is known to be greater than what is left of the leaf.  The leaf
@@ -216,6 +484,7 @@ AioBtreeFill(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	Size		room = header->pd_upper - header->pd_lower;
 	Size		items = 0;
+	uint32		appended = 0;	/* up to here entries go to the leaf's end */
 	uint32		found;
 
 	*added = 0;
@@ -224,21 +493,27 @@ AioBtreeFill(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 
 	for (found = 0; found < n; found++)
 	{
+		Size		size = bytes_on_page(entries, found, n);
 		IndexTuple	tuple = entries[found].tuple;
-		Size		size = MAXALIGN(IndexTupleSize(tuple)) + sizeof(ItemIdData);
-		bool		equal;
+		bool		equal = false;
 
 		if (batch->unique && AioGetEntryRow(tuple)->duplicate)
 		{
 			end = AIO_FILL_EQUAL;
 			break;
 		}
-		AioBtreeSetKey(batch, key, tuple);
-		position = find_position(index, key, page, position,
-								 (max + 1 - position) / (n - found + 1), &equal);
-		if (position > max && !P_RIGHTMOST(opaque))
+		if (found >= appended)
 		{
-			int32		result = _bt_compare(index, key, page, P_HIKEY);
+			AioBtreeSetKey(batch, key, tuple);
+			position = find_position(index, key, page, position,
+									 (max + 1 - position) / (n - found + 1), &equal);
+			Assert(position == P_FIRSTDATAKEY(opaque) ||
+				   _bt_compare(index, key, page, position - 1) > 0);
+		}
+		if (position > max && found >= appended)
+		{
+			int32		result = P_RIGHTMOST(opaque) ? -1 :
+				_bt_compare(index, key, page, P_HIKEY);
 
 			if (result > 0)
 			{
@@ -250,9 +525,9 @@ AioBtreeFill(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 				end = AIO_FILL_SEARCH;
 				break;
 			}
+			appended = found + count_appended(batch, key, page, &entries[found],
+											  n - found, room - items);
 		}
-		Assert(position == P_FIRSTDATAKEY(opaque) ||
-			   _bt_compare(index, key, page, position - 1) > 0);
 		if (items + size > room)
 		{
 			end = AIO_FILL_SEARCH;

@@ -25,9 +25,23 @@ typedef enum AioBtreeFillEnd
 	AIO_FILL_NOT_HERE,			/* nothing may be put into this page */
 } AioBtreeFillEnd;
 
+/* Where a leaf is to be split before it is filled. */
+typedef struct AioBtreeSplit
+{
+	uint32		stay;			/* entries that go to its left half; the next
+								 * one is inserted with the split, */
+	OffsetNumber position;		/* here, as the first one of the right half */
+} AioBtreeSplit;
+
+/* state owned by btree_fill.c: where the next page is split, if not Invalid */
+extern OffsetNumber aio_btree_split_before;
+
 extern BTScanInsert AioBtreeMakeKey(Relation index);
 extern void AioBtreeSetKey(const AioIndexBatch *batch, BTScanInsert key,
 						   IndexTuple tuple);
+extern bool AioBtreePlanSplit(AioIndexBatch *batch, BTScanInsert key,
+							  Buffer leaf, const AioEntry *entries, uint32 n,
+							  AioBtreeSplit *split);
 extern AioBtreeFillEnd AioBtreeFill(AioIndexBatch *batch, BTScanInsert key,
 									Buffer leaf, const AioEntry *entries,
 									uint32 n, uint32 *added);
@@ -35,5 +49,8 @@ extern AioBtreeFillEnd AioBtreeFill(AioIndexBatch *batch, BTScanInsert key,
 /* nbtinsert_internals.c */
 extern bool AioBtreeInsertOnLeaf(AioIndexBatch *batch, BTScanInsert key,
 								 Buffer leaf, IndexTuple tuple);
+extern void AioBtreeSplitBefore(AioIndexBatch *batch, BTScanInsert key,
+								Buffer leaf, IndexTuple tuple,
+								OffsetNumber offset, BTStack above);
 
 #endif							/* AIO_BTREE_FILL_H */

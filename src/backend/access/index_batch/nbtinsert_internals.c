@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * nbtinsert_internals.c
- *	  Insert an entry into a btree leaf that is known.  Included at the end of
- *	  nbtinsert.c.
+ *	  Insert an entry into a btree leaf that is known, or to its right.
+ *	  Included at the end of nbtinsert.c.
  *
  * Tests: src/test/aio/index/t/002_random.pl, src/test/aio/index/t/008_leaf.pl.
  *
@@ -56,4 +56,34 @@ AioBtreeInsertOnLeaf(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 	_bt_insertonpg(batch->index, batch->heap, key, state.buf, InvalidBuffer,
 				   NULL, tuple, state.itemsz, offset, state.postingoff, false);
 	return is_unique;
+}
+
+/*
+ * Insert an entry at a place of a leaf, and split the leaf there, such that the
+ * entry is the first one on the right.  The leaf is pinned and locked
+ * exclusively, its split is complete, and an item precedes the place; the lock
+ * is given back, the pin is not.  'above' says where the leaf's downlink is, or
+ * was, and is NULL if the leaf is the root.  The key is that of any entry.
+ */
+void
+AioBtreeSplitBefore(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
+					IndexTuple tuple, OffsetNumber offset, BTStack above)
+{
+	Relation	index = batch->index;
+	BTPageOpaque opaque = BTPageGetOpaque(BufferGetPage(leaf));
+	BlockNumber block = BufferGetBlockNumber(leaf);
+	bool		is_root = P_ISROOT(opaque);
+	bool		is_only = P_LEFTMOST(opaque) && P_RIGHTMOST(opaque);
+	Buffer		right;
+
+	Assert(P_ISLEAF(opaque) && offset > P_FIRSTDATAKEY(opaque));
+	Assert(is_root == (above == NULL));
+	CheckForSerializableConflictIn(index, NULL, block);
+	IncrBufferRefCount(leaf);
+	aio_btree_split_before = offset;
+	right = _bt_split(index, batch->heap, key, leaf, InvalidBuffer, offset,
+					  MAXALIGN(IndexTupleSize(tuple)), tuple, NULL, NULL, 0);
+	Assert(aio_btree_split_before == InvalidOffsetNumber);
+	PredicateLockPageSplit(index, block, BufferGetBlockNumber(right));
+	_bt_insert_parent(index, batch->heap, leaf, right, above, is_root, is_only);
 }
