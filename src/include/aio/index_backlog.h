@@ -48,7 +48,7 @@ typedef struct AioEntryPlace
 } AioEntryPlace;
 
 /* entries that are not larger than that fit into pages of any kind */
-#define AIO_SMALL_ENTRY	1000
+#define AIO_SMALL_ENTRY	Min(1000, BLCKSZ / 8)
 
 /* The backlog of one index. */
 typedef struct AioIndexBacklog

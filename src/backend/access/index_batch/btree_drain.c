@@ -51,8 +51,8 @@
 /* so many leaves to the right an entry is looked for before it is searched */
 #define STEPS_MAX		2
 
-/* after so many splits a user may interrupt */
-#define SPLITS_MAX		16
+/* after so many leaves a user may interrupt */
+#define LEAVES_MAX		16
 
 /* no btree that is split here has so many */
 #define LEVELS_MAX		16
@@ -382,21 +382,24 @@ find_leaf(BtreeDrain *drain, uint32 entry)
 
 /*
  * If n entries, which belong to a leaf, have no room on it, but can be put
- * there if it is split, split it where it will be full.  This inserts one of
- * them, which changes places with those before it.  Returns whether it did.
- * The leaf is pinned and locked exclusively, and stays so.
+ * there if it is split, split it where it will be full.  This inserts one or
+ * two of them, which change places with those before.  Returns how many.  The
+ * leaf is pinned and locked exclusively, and stays so.
  */
-static bool
+static uint32
 split_for_all(BtreeDrain *drain, Buffer leaf, AioEntry *entries, uint32 n)
 {
 	BTPageOpaque opaque = BTPageGetOpaque(BufferGetPage(leaf));
 	BTStackData path[LEVELS_MAX] = {0};
 	AioBtreeSplit split;
+	AioEntry	last;
 	AioEntry	next;
 	bool		is_root = P_ISROOT(opaque);
+	uint32		inserted = 1;
+	uint32		added;
 
 	if (!AioBtreePlanSplit(drain->batch, drain->key, leaf, entries, n, &split))
-		return false;
+		return 0;
 	next = entries[split.stay];
 	AioBtreeSetKey(drain->batch, drain->key, next.tuple);
 	if (!is_root)
@@ -405,15 +408,26 @@ split_for_all(BtreeDrain *drain, Buffer leaf, AioEntry *entries, uint32 n)
 									   drain->key, path);
 
 		if (!BufferIsValid(above))
-			return false;
+			return 0;
 		_bt_relbuf(drain->index, above);
+	}
+	last = entries[split.stay - 1];
+	if (!split.separates)
+	{
+		AioBtreeFill(drain->batch, drain->key, leaf, &last, 1, &added);
+		if (added == 0)
+			return 0;
+		split.position++;
+		inserted++;
 	}
 	AioBtreeSplitBefore(drain->batch, drain->key, leaf, next.tuple,
 						split.position, is_root ? NULL : &path[1]);
-	memmove(&entries[1], &entries[0], split.stay * sizeof(AioEntry));
+	memmove(&entries[inserted], &entries[0],
+			(split.stay + 1 - inserted) * sizeof(AioEntry));
+	entries[inserted - 1] = last;
 	entries[0] = next;
 	_bt_lockbuf(drain->index, leaf, BT_WRITE);
-	return true;
+	return inserted;
 }
 
 /*
@@ -424,13 +438,14 @@ static void
 insert_entries(BtreeDrain *drain, Buffer leaf, uint32 first, uint32 end)
 {
 	Relation	index = drain->index;
+	Buffer		kept = InvalidBuffer;	/* not to be split for all of them */
 
 	Assert(first <= end && end <= drain->batch->nentries);
 	while (first < end)
 	{
 		AioBtreeFillEnd why;
 		int			steps = 0;
-		int			splits = 0;
+		int			leaves = 1;
 
 		CHECK_FOR_INTERRUPTS();
 		if (BufferIsValid(leaf))
@@ -441,10 +456,11 @@ insert_entries(BtreeDrain *drain, Buffer leaf, uint32 first, uint32 end)
 		{
 			uint32		added;
 
-			if (split_for_all(drain, leaf, &drain->entries[first], end - first))
+			if (leaf != kept)
 			{
-				first++;
-				splits++;
+				first += split_for_all(drain, leaf, &drain->entries[first],
+									   end - first);
+				kept = leaf;
 			}
 			why = AioBtreeFill(drain->batch, drain->key, leaf,
 							   &drain->entries[first], end - first, &added);
@@ -452,10 +468,11 @@ insert_entries(BtreeDrain *drain, Buffer leaf, uint32 first, uint32 end)
 			if (added > 0)
 				steps = 0;
 			if (why != AIO_FILL_BEYOND || steps == STEPS_MAX ||
-				splits == SPLITS_MAX)
+				leaves == LEAVES_MAX)
 				break;
 			/* to the other half of a page that has been split, as a rule */
 			steps++;
+			leaves++;
 			leaf = _bt_relandgetbuf(index, leaf,
 									BTPageGetOpaque(BufferGetPage(leaf))->btpo_next,
 									BT_WRITE);
@@ -476,7 +493,10 @@ insert_entries(BtreeDrain *drain, Buffer leaf, uint32 first, uint32 end)
 			leaf = InvalidBuffer;
 		}
 		if (why != AIO_FILL_BEYOND)
+		{
 			insert_entry(drain, first++);
+			kept = InvalidBuffer;
+		}
 	}
 	if (BufferIsValid(leaf))
 		ReleaseBuffer(leaf);

@@ -234,6 +234,27 @@ bytes_on_page(const AioEntry *entries, uint32 i, uint32 n)
 	return MAXALIGN(IndexTupleSize(entries[i].tuple)) + sizeof(ItemIdData);
 }
 
+/* Of how many of n sorted entries is it known that they belong to a leaf? */
+static uint32
+count_for_leaf(AioIndexBatch *batch, BTScanInsert key, Page page,
+			   const AioEntry *entries, uint32 n)
+{
+	uint32		known = 0;
+
+	if (P_RIGHTMOST(BTPageGetOpaque(page)))
+		return n;
+	/* all of them, as a rule */
+	for (uint32 next = n - 1; known < n; next = known + (n - known) / 2)
+	{
+		AioBtreeSetKey(batch, key, entries[next].tuple);
+		if (_bt_compare(batch->index, key, page, P_HIKEY) < 0)
+			known = next + 1;
+		else
+			n = next;
+	}
+	return known;
+}
+
 /*
  * The first of n entries is greater than all items of a leaf, and not beyond
  * it.  Of how many of them is that known, as far as they may have room?  The
@@ -244,7 +265,6 @@ count_appended(AioIndexBatch *batch, BTScanInsert key, Page page,
 			   const AioEntry *entries, uint32 n, Size room)
 {
 	Size		items = 0;
-	uint32		known = 1;
 	uint32		end;
 
 	if (P_RIGHTMOST(BTPageGetOpaque(page)))
@@ -255,18 +275,8 @@ count_appended(AioIndexBatch *batch, BTScanInsert key, Page page,
 		if (items > room)
 			break;
 	}
-	if (end < WORTH_A_LOOK)
-		return known;
-	/* all of them, as a rule */
-	for (uint32 next = end - 1; known < end; next = known + (end - known) / 2)
-	{
-		AioBtreeSetKey(batch, key, entries[next].tuple);
-		if (_bt_compare(batch->index, key, page, P_HIKEY) < 0)
-			known = next + 1;
-		else
-			end = next;
-	}
-	return known;
+	return end < WORTH_A_LOOK ? 1 :
+		Max(count_for_leaf(batch, key, page, entries, end), 1);
 }
 
 /*
@@ -274,15 +284,12 @@ count_appended(AioIndexBatch *batch, BTScanInsert key, Page page,
  * upstream would deduplicate?
  */
 static bool
-have_equal_keys(Relation index, BTScanInsert key, Page page,
-				const AioEntry *entries, uint32 n)
+have_equal_keys(Relation index, Page page, const AioEntry *entries, uint32 n)
 {
 	int			natts = IndexRelationGetNumberOfKeyAttributes(index);
 	OffsetNumber first = P_FIRSTDATAKEY(BTPageGetOpaque(page));
 	uint32		nitems = PageGetMaxOffsetNumber(page) - first;
 
-	if (!key->allequalimage || !BTGetDeduplicateItems(index))
-		return false;
 	for (uint32 i = 0; i < EQUAL_SAMPLE; i++)
 	{
 		uint32		at = (uint64) n * i / EQUAL_SAMPLE;
@@ -313,14 +320,20 @@ high_key_bytes(const AioEntry *entry)
 /*
  * Can a leaf be split before an entry, of which the position is given, such
  * that the entry before it stays on the left?  The new high key has no more
- * columns than tell the entry from the item before it.
+ * columns than tell the entry from the item before it, or if these are equal,
+ * the TID of that item.
  */
 static bool
 separates(Relation index, Page page, OffsetNumber position,
 		  const AioEntry *entry)
 {
-	return _bt_keep_natts_fast(index, (entry - 1)->tuple, entry->tuple) <=
-		_bt_keep_natts_fast(index, item_at(page, position - 1), entry->tuple);
+	IndexTuple	item = item_at(page, position - 1);
+	IndexTuple	last = (entry - 1)->tuple;
+	int			kept = _bt_keep_natts_fast(index, item, entry->tuple);
+
+	if (kept > IndexRelationGetNumberOfKeyAttributes(index))
+		return ItemPointerCompare(&last->t_tid, BTreeTupleGetMaxHeapTID(item)) <= 0;
+	return _bt_keep_natts_fast(index, last, entry->tuple) <= kept;
 }
 
 /*
@@ -352,7 +365,9 @@ AioBtreePlanSplit(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 	uint32		known = 0;
 	uint32		low = 0;
 	uint32		high;
-	uint32		least;
+	Size		last;
+	Size		next;
+	bool		deduplicates = key->allequalimage && BTGetDeduplicateItems(index);
 	bool		equal;
 
 	if (n <= SPLIT_MIN || !P_ISLEAF(opaque) || P_IGNORE(opaque) ||
@@ -373,8 +388,18 @@ AioBtreePlanSplit(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 		before[known + 1] = before[known] + bytes_on_page(entries, known, n);
 		known++;
 	}
-	if ((known == n && before[n] <= room) ||
-		have_equal_keys(index, key, page, entries, known - 1))
+	if (known == n && before[n] <= room)
+		return false;
+	if (!P_RIGHTMOST(opaque))
+	{
+		uint32		belong = count_for_leaf(batch, key, page, entries, known);
+
+		if (belong < known)
+			n = known = belong;
+		if (n <= SPLIT_MIN || (known == n && before[n] <= room))
+			return false;
+	}
+	if (deduplicates && have_equal_keys(index, page, entries, known - 1))
 		return false;
 
 	used[first] = 0;
@@ -382,12 +407,15 @@ AioBtreePlanSplit(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 	{
 		ItemId		item = PageGetItemId(page, i);
 
-		if (ItemIdIsDead(item))
+		if (ItemIdIsDead(item) ||
+			(deduplicates && BTreeTupleIsPosting(item_at(page, i))))
 			return false;
-		used[i + 1] = used[i] + ItemIdGetLength(item) + sizeof(ItemIdData);
+		used[i + 1] = used[i] + MAXALIGN(ItemIdGetLength(item)) + sizeof(ItemIdData);
 	}
 
 	target = capacity - BTGetTargetPageFreeSpace(index);
+	if (target <= 2 * high_key_bytes(&entries[0]))
+		return false;
 	AioBtreeSetKey(batch, key, entries[0].tuple);
 	if (!P_RIGHTMOST(opaque) || _bt_compare(index, key, page, max) <= 0)
 	{
@@ -406,39 +434,35 @@ AioBtreePlanSplit(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 
 		AioBtreeSetKey(batch, key, entries[mid].tuple);
 		position = find_position(index, key, page, first, (max - first) / 2, &equal);
-		if (used[position] + before[mid] + high_key_bytes(&entries[mid]) > target ||
-			(position > max && !P_RIGHTMOST(opaque) &&
-			 _bt_compare(index, key, page, P_HIKEY) >= 0))
+		if (used[position] + before[mid] + high_key_bytes(&entries[mid]) > target)
 			high = mid;
 		else
 			low = mid;
 	}
 
-	/* or one of those before it that is known not to be on the left */
-	least = Max(low - low / 4, SPLIT_MIN);
-	for (split->stay = low; split->stay >= least; split->stay--)
+	/* or one before it, if that is a duplicate */
+	for (split->stay = low; split->stay >= SPLIT_MIN; split->stay--)
 	{
 		const AioEntry *next = &entries[split->stay];
 
 		AioBtreeSetKey(batch, key, next->tuple);
 		split->position = find_position(index, key, page, first,
 										(max - first) / 2, &equal);
-		if (equal || split->position == first)
-			return false;
-		if (separates(index, page, split->position, next) &&
-			!(batch->unique && AioGetEntryRow(next->tuple)->duplicate))
+		if (!equal && !(batch->unique && AioGetEntryRow(next->tuple)->duplicate))
 			break;
 	}
+	if (split->stay < SPLIT_MIN || split->position == first ||
+		used[split->position] + before[split->stay] < target / 2)
+		return false;
 
-	/*
-	 * both halves have room for what they get at once, and the left one has
-	 * much
-	 */
-	return split->stay >= least &&
-		used[split->position] + before[split->stay] >= target / 2 &&
-		used[split->position] + high_key_bytes(&entries[split->stay]) <= capacity &&
-		capacity - room - used[split->position] +
-		before[split->stay + 1] - before[split->stay] <= capacity;
+	/* do the page, and both halves, have room for what they get at once? */
+	split->separates = separates(index, page, split->position,
+								 &entries[split->stay]);
+	last = split->separates ? 0 : before[split->stay] - before[split->stay - 1];
+	next = before[split->stay + 1] - before[split->stay];
+	return last <= room &&
+		used[split->position] + last + high_key_bytes(&entries[split->stay]) <= capacity &&
+		capacity - room - used[split->position] + next <= capacity;
 }
 
 /*

@@ -31,6 +31,9 @@ typedef struct AioBtreeSplit
 	uint32		stay;			/* entries that go to its left half; the next
 								 * one is inserted with the split, */
 	OffsetNumber position;		/* here, as the first one of the right half */
+	bool		separates;		/* the high key that this makes is greater
+								 * than those that stay; otherwise the last of
+								 * them has to be put before */
 } AioBtreeSplit;
 
 /* state owned by btree_fill.c: where the next page is split, if not Invalid */

@@ -41,6 +41,8 @@ my %indexes = (
 	sparse => 't (u) WITH (fillfactor = 50)',
 	texts => 't (s DESC) INCLUDE (id)',
 	columns => 't (other NULLS FIRST, s, id)',
+	included => 't (few) INCLUDE (id)',
+	numbers => 't (few, (other::numeric))',
 	few => 't (few)');
 
 # Load rows into a table that has so many, and see how much larger its indexes
