@@ -128,6 +128,6 @@ expression latch, events, timeout;
   {
   <+...
 + AioReplayBeforeWait();
-  PreRestoreCommand();
+  fflush(NULL);
   ...+>
   }

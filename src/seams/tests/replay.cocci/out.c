@@ -91,8 +91,8 @@ recoveryApplyDelay(XLogReaderState *record)
 bool
 RestoreArchivedFile(char *path)
 {
-	fflush(NULL);
 	AioReplayBeforeWait();
+	fflush(NULL);
 	PreRestoreCommand();
 	rc = system(command);
 	PostRestoreCommand();
