@@ -77,8 +77,8 @@ foreach my $method (@usable)
 	$node->safe_psql('postgres', qq{
 		CREATE EXTENSION aio;
 		CREATE TABLE t (a uuid, b uuid);
-		CREATE INDEX t_a ON t (a);
-		CREATE INDEX t_b ON t (b);
+		CREATE INDEX t_a ON t (a) WITH (fillfactor = 40);
+		CREATE INDEX t_b ON t (b) WITH (fillfactor = 40);
 		INSERT INTO t SELECT gen_random_uuid(), gen_random_uuid() FROM generate_series(1, 60000);
 		CHECKPOINT});
 
