@@ -4,7 +4,7 @@
  *	  Included at the end of storage/aio/aio.c: waits for an I/O are counted,
  *	  and do not rely on its owner once it is submitted.
  *
- * Tests: src/test/aio/load/t/001_stress.pl.
+ * Tests: src/test/aio/core/t/002_staged.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *

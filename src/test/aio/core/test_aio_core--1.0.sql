@@ -47,3 +47,9 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 CREATE FUNCTION on_valgrind()
 RETURNS bool
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Stage a read of a page, wait until that process waits for it, submit it, and
+-- wait for the advisory lock 1 before looking at the page.
+CREATE FUNCTION read_staged(rel regclass, block bigint, waiter int)
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

@@ -78,6 +78,8 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
 #include "task/task_internal.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -97,6 +99,7 @@ PG_FUNCTION_INFO_V1(spawn_empty);
 PG_FUNCTION_INFO_V1(overflow_in_child);
 PG_FUNCTION_INFO_V1(execute_some);
 PG_FUNCTION_INFO_V1(on_valgrind);
+PG_FUNCTION_INFO_V1(read_staged);
 
 #define FLAGS		10
 #define PINS		100
@@ -724,4 +727,42 @@ Datum
 on_valgrind(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_BOOL(RUNNING_ON_VALGRIND != 0);
+}
+
+/*
+ * Stage a read of a page, and submit it when another process waits for it; then
+ * wait for that process, which has the advisory lock 1, and only after that for
+ * the page.
+ */
+Datum
+read_staged(PG_FUNCTION_ARGS)
+{
+	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	PGPROC	   *waiter = BackendPidGetProc(PG_GETARG_INT32(2));
+	ReadBuffersOperation operation = {
+		.rel = rel,
+		.smgr = RelationGetSmgr(rel),
+		.persistence = rel->rd_rel->relpersistence,
+		.forknum = MAIN_FORKNUM,
+	};
+	Buffer		buffer = InvalidBuffer;
+	int			n = 1;
+
+	if (waiter == NULL)
+		elog(ERROR, "there is no such process");
+	pgaio_enter_batchmode();
+	if (!StartReadBuffers(&operation, &buffer, PG_GETARG_INT64(1), &n, 0))
+		elog(ERROR, "the page is in memory");
+	/* it must not wait for anybody meanwhile, so it looks again and again */
+	while (*(volatile uint32 *) &waiter->wait_event_info != WAIT_EVENT_AIO_IO_COMPLETION)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000);
+	}
+	pgaio_exit_batchmode();
+	DirectFunctionCall1(pg_advisory_xact_lock_int8, Int64GetDatum(1));
+	WaitReadBuffers(&operation);
+	ReleaseBuffer(buffer);
+	table_close(rel, AccessShareLock);
+	PG_RETURN_VOID();
 }
