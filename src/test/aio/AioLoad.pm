@@ -27,7 +27,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node io_methods lookups_ahead
+our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node create_quiet_primary io_methods lookups_ahead
   pgbench_command check_table check_log direct_io_works rows_file run_cold start_after_kill
   wait_until warm_for_injection_points);
 
@@ -129,7 +129,27 @@ checkpoint_timeout = 1h
 	return $node;
 }
 
-# Execute a script on such a server in a transaction that is rolled back, with
+# Create and start a server that can have standbys, and writes no WAL but that of
+# what a test does.  'conf' adds to its configuration.
+sub create_quiet_primary
+{
+	my (%options) = @_;
+	my $node = PostgreSQL::Test::Cluster->new('primary');
+
+	$node->init(allows_streaming => 1);
+	$node->append_conf(
+		'postgresql.conf', q(
+io_method = worker
+autovacuum = off
+checkpoint_timeout = 1d
+max_wal_size = 4GB
+));
+	$node->append_conf('postgresql.conf', $options{conf} // '');
+	$node->start;
+	return $node;
+}
+
+# Execute a script on a cold server in a transaction that is rolled back, with
 # nothing in memory.  'before' is executed before the transaction, 'after' after
 # it.  Returns what they print, and the messages without the places in the source
 # that they came from.

@@ -7,21 +7,16 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib "$FindBin::RealBin/../..";
+
+use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $injection_points = ($ENV{enable_injection_points} // '') eq 'yes';
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
-$primary->append_conf(
-	'postgresql.conf', q{
-	io_method = worker
-	autovacuum = off
-	checkpoint_timeout = 1d
-	max_wal_size = 4GB
-});
-$primary->start;
+my $primary = create_quiet_primary();
 $primary->safe_psql(
 	'postgres', q{
 	CREATE EXTENSION amcheck;

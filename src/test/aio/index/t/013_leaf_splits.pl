@@ -7,21 +7,15 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib "$FindBin::RealBin/../..";
+
+use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
-$primary->append_conf(
-	'postgresql.conf', q{
-	io_method = worker
-	autovacuum = off
-	checkpoint_timeout = 1d
-	max_wal_size = 4GB
-	wal_consistency_checking = 'btree, generic'
-});
-$primary->start;
+my $primary = create_quiet_primary(conf => "wal_consistency_checking = 'btree, generic'\n");
 $primary->safe_psql(
 	'postgres', q{
 	CREATE EXTENSION amcheck;
