@@ -21,7 +21,8 @@
  * A leaf that has no room for all entries is split before it is filled, at the
  * place where it will be full, or as full as all pages that are needed for
  * them: the entry that will be the first one on its right is put there with the
- * split.  So a leaf is full when it is left, and no entry is moved.
+ * split.  So a leaf is left for good, and only items that were there before are
+ * moved.
  *
  * INVARIANT-31: between two neighbours on a leaf, only entries are put that
  * compare so, with the leaf locked.  The order of entries among each other, and
