@@ -242,6 +242,7 @@ class Session:
     """A connection that stays open: psql fed through a pipe, so that start-up is never part of a timing."""
 
     def __init__(self, cluster, database):
+        self.cluster = cluster
         self.errors = tempfile.TemporaryFile("w+")
         self.turn = 0
         self.psql = subprocess.Popen(
