@@ -136,23 +136,83 @@ release_neighbour(Buffer buffer)
 	UnpinBuffer(buf);
 }
 
-/* Write fewer buffers than have been begun. */
-static void
-give_up(AioWrite *write, int nbuffers)
+/*
+ * Describe a write of a buffer that has been begun, and begin its neighbours.
+ * Returns which of its buffers is the first one.
+ */
+static int
+begin_neighbours(BufferDesc *buf, AioNeighbours which, AioWrite *write)
+{
+	Buffer		before[MAX_IO_COMBINE_LIMIT];
+	int			nbefore = 0;
+	int			limit = Min(io_combine_limit, MAX_IO_COMBINE_LIMIT);
+	BufferDesc *neighbour;
+	BufferTag	tag = buf->tag;
+
+	/*
+	 * Victims come in any order.  Others come in the order of their blocks:
+	 * what is before them has been written.
+	 */
+	while (which == AIO_NEIGHBOURS_UNUSED && nbefore < limit - 1 &&
+		   tag.blockNum % RELSEG_SIZE != 0)
+	{
+		tag.blockNum--;
+		neighbour = begin_neighbour(&tag, which);
+		if (neighbour == NULL)
+			break;
+		before[nbefore++] = BufferDescriptorGetBuffer(neighbour);
+	}
+
+	write->tag = buf->tag;
+	write->tag.blockNum -= nbefore;
+	write->nbuffers = 0;
+	while (write->nbuffers < nbefore)
+	{
+		write->buffers[write->nbuffers] = before[nbefore - 1 - write->nbuffers];
+		write->nbuffers++;
+	}
+	write->buffers[write->nbuffers++] = BufferDescriptorGetBuffer(buf);
+
+	tag = buf->tag;
+	while (write->nbuffers < limit && ++tag.blockNum % RELSEG_SIZE != 0)
+	{
+		neighbour = begin_neighbour(&tag, which);
+		if (neighbour == NULL)
+			break;
+		write->buffers[write->nbuffers++] = BufferDescriptorGetBuffer(neighbour);
+	}
+	return nbefore;
+}
+
+/*
+ * Write fewer buffers than have been begun, or none.  Returns which of them is
+ * the one at 'own' now.
+ */
+static int
+give_up(AioWrite *write, int nbuffers, int own)
 {
 	Assert(nbuffers <= write->nbuffers);
 	while (write->nbuffers > nbuffers)
 	{
-		Buffer		buffer = write->buffers[--write->nbuffers];
+		bool		last = own < write->nbuffers - 1 || own == 0;
+		Buffer		buffer = write->buffers[last ? write->nbuffers - 1 : 0];
 
 		TerminateBufferIO(GetBufferDescriptor(buffer - 1), false, 0, true, false);
+		write->nbuffers--;
 		if (write->nbuffers > 0)
 			release_neighbour(buffer);
+		if (last)
+			continue;
+		memmove(write->buffers, &write->buffers[1],
+				write->nbuffers * sizeof(Buffer));
+		write->tag.blockNum++;
+		own--;
 	}
+	return own;
 }
 
 /*
- * Start to write a buffer, and neighbours that follow it in its file, up to
+ * Start to write a buffer, and its neighbours in its file, up to
  * io_combine_limit in all.
  *
  * 'buf' is pinned and share-locked by the caller, who may release both at once.
@@ -166,6 +226,7 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 			  AioWrite *write)
 {
 	BlockNumber first = buf->tag.blockNum;
+	int			own;
 	ForkNumber	forknum = BufTagGetForkNum(&buf->tag);
 	AioStartWriteResult result;
 	PgAioHandle *ioh = NULL;
@@ -173,7 +234,6 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	uint64		data[MAX_IO_COMBINE_LIMIT];
 	int			pages[MAX_IO_COMBINE_LIMIT];
 	int			npages;
-	int			limit;
 	uint32		offset;
 	instr_time	io_start;
 	int			fd;
@@ -203,29 +263,14 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 		RESUME_INTERRUPTS();
 		return result;
 	}
-	write->tag = buf->tag;
+	own = begin_neighbours(buf, which, write);
 	write->io_context = io_context;
-	write->buffers[0] = BufferDescriptorGetBuffer(buf);
-	write->nbuffers = 1;
-
-	limit = Min(io_combine_limit, MAX_IO_COMBINE_LIMIT);
-	limit = Min(limit, RELSEG_SIZE - (int) (first % RELSEG_SIZE));
-	for (BufferTag tag = buf->tag; write->nbuffers < limit; write->nbuffers++)
-	{
-		BufferDesc *neighbour;
-
-		tag.blockNum++;
-		neighbour = begin_neighbour(&tag, which);
-		if (neighbour == NULL)
-			break;
-		write->buffers[write->nbuffers] = BufferDescriptorGetBuffer(neighbour);
-	}
 
 	/* nothing is raised from here on: nobody would give the pages back */
 	npages = AioBounceBuffersGet(write->nbuffers, pages);
 	if (npages > 0)
 		ioh = pgaio_io_acquire_nb(NULL, &write->ret);
-	give_up(write, ioh != NULL ? npages : 0);
+	own = give_up(write, ioh != NULL ? npages : 0, own);
 	if (ioh == NULL)
 	{
 		for (int i = 0; i < npages; i++)
@@ -234,6 +279,8 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 		return AIO_WRITE_IMPOSSIBLE;
 	}
 
+	first -= own;
+	offset -= own * BLCKSZ;
 	for (int i = 0; i < write->nbuffers; i++)
 	{
 		char	   *page = AioBounceBuffer(pages[i]);
@@ -244,7 +291,7 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	}
 	INJECTION_POINT("aio-page-copied", NULL);
 
-	/* the checkpoint need not come to them again */
+	/* the checkpoint need not come to those again that follow */
 	if (which == AIO_NEIGHBOURS_CHECKPOINT)
 	{
 		for (int i = 1; i < write->nbuffers; i++)
@@ -277,8 +324,11 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	pgstat_count_io_op_time(IOOBJECT_RELATION, io_context, IOOP_WRITE,
 							io_start, 1, write->nbuffers * BLCKSZ);
 	pgBufferUsage.shared_blks_written += write->nbuffers;
-	for (int i = 1; i < write->nbuffers; i++)
-		release_neighbour(write->buffers[i]);
+	for (int i = 0; i < write->nbuffers; i++)
+	{
+		if (i != own)
+			release_neighbour(write->buffers[i]);
+	}
 	return AIO_WRITE_STARTED;
 }
 
