@@ -26,6 +26,7 @@
 #include "aio/parallel_insert.h"
 #include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
+#include "aio/recovery_point.h"
 #include "aio/quick_io.h"
 #include "aio/ri.h"
 #include "aio/server.h"
@@ -302,6 +303,7 @@ AioInitialize(void)
 	AioPreallocationInitialize();
 	AioTableGateInitialize();
 	AioWalInitialize();
+	AioRecoveryPointInitialize();
 	AioUsageInitialize();
 	AioTaskStatusInitialize();
 	AioPgStatInitialize();

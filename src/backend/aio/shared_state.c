@@ -19,7 +19,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#define PARTS_MAX	8
+#define PARTS_MAX	16
 
 static struct
 {

@@ -91,8 +91,9 @@ extern AioReadAheadResult AioReadAhead(Relation rel, BlockNumber block);
 extern AioReadAheadResult AioReadAheadCombined(Relation rel, BlockNumber block,
 											   int *nblocks);
 extern Buffer AioFindPage(const RelFileLocator *rlocator, BlockNumber block);
+extern bool AioReadAheadIsFull(int max_ios);
 extern void AioReadFileAhead(SMgrRelation smgr, BlockNumber block, int nblocks,
-							 int limit, Buffer *buffers);
+							 int max_ios, int max_pages, Buffer *buffers);
 extern void AioReadAheadWait(void);
 extern void AioReadAheadWaitAll(void);
 extern void AioReadWanted(AioWantedPages *wanted);

@@ -28,6 +28,7 @@ extern bool AioReplayWant(const RelFileLocator *rlocator, BlockNumber block,
 						  XLogRecPtr lsn);
 extern void AioReplayNoteMade(const DecodedBkpBlock *reference, XLogRecPtr lsn);
 extern void AioReplayBegin(XLogReaderState *reader, int inflight);
+extern XLogRecPtr AioReplayTryAgainAt(XLogReaderState *reader);
 extern void AioReplayFinishReads(void);
 extern void AioReplayForget(void);
 

@@ -30,6 +30,7 @@
 #include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
 #include "aio/read.h"
+#include "aio/recovery_point.h"
 #include "aio/replay.h"
 #include "aio/ri.h"
 #include "aio/server.h"

@@ -51,7 +51,10 @@
 #include "utils/memutils.h"
 
 /* I/Os that are wanted at a time; more than that begin at once */
-#define WANTED_MAX	32
+#define WANTED_MAX	128
+
+/* pages that may be on their way for each I/O: some are neighbours */
+#define PAGES_PER_IO	8
 
 /* records that make pages are remembered at least so long */
 #define MADE_MIN	1024
@@ -59,6 +62,7 @@
 /* Neighbouring pages of a file, and the references to them. */
 typedef struct WantedRead
 {
+	XLogRecPtr	lsn;			/* the record that needs one of them first */
 	RelFileLocator rlocator;
 	BlockNumber block;			/* the first one */
 	int			nblocks;
@@ -68,15 +72,15 @@ typedef struct WantedRead
 static WantedRead wanted[WANTED_MAX];
 static int	nwanted = 0;
 
-/* the record that needs the first of them */
-static XLogRecPtr wanted_lsn = InvalidXLogRecPtr;
-
 /* pages of them */
 int			aio_replay_wanted = 0;
 
 bool		aio_replay_active = false;
 
-/* how many pages may be on their way, or read and not used yet */
+/* how many I/Os may be in flight, */
+static int	max_ios = 1;
+
+/* and how many pages may be on their way, or read and not used yet */
 static int	depth = 1;
 
 /* A page that a record makes anew, which may have been replayed by now. */
@@ -111,7 +115,7 @@ static uint32 made_limit = MADE_MIN;
 
 /*
  * How many pages may be on their way, or read and not used yet, if the user
- * allows so many?  Decides whether this process reads ahead at all.
+ * allows so many I/Os?  Decides whether this process reads ahead at all.
  */
 int
 AioReplayDepth(int concurrency)
@@ -119,7 +123,11 @@ AioReplayDepth(int concurrency)
 	aio_replay_active = IsUnderPostmaster && io_method != IOMETHOD_SYNC;
 	if (!aio_replay_active)
 		return concurrency;
-	depth = Min(concurrency, (int) GetPinLimit());
+	max_ios = Max(concurrency, 1);
+	/* all that may be wanted has room, so that nobody waits for that */
+	depth = Min(max_ios, WANTED_MAX) * PAGES_PER_IO;
+	depth = Min(depth, max_ios + WANTED_MAX);
+	depth = Min(depth, (int) GetPinLimit());
 	depth = Max(depth, 1);
 	return depth;
 }
@@ -173,33 +181,39 @@ will_be_made(const RelFileLocator *rlocator, BlockNumber block,
 }
 
 /*
- * The reads of pages that are wanted begin.  That they are for pages which redo
- * may not need is known here only: damaged ones are left alone.
+ * The reads of pages that are wanted begin: of those that the record at
+ * 'needed' needs, and of others as long as there is room for their I/Os.  That
+ * they are for pages which redo may not need is known here only: damaged ones
+ * are left alone.
  */
 static void
-begin_wanted(void)
+begin_wanted(XLogRecPtr needed)
 {
 	bool		zero = zero_damaged_pages;
 	bool		ignore = ignore_checksum_failure;
+	int			n;
 
 	/* an error ends the process, which needs no other values any more */
 	zero_damaged_pages = false;
 	ignore_checksum_failure = false;
-	for (int i = 0; i < nwanted; i++)
+	for (n = 0; n < nwanted; n++)
 	{
-		WantedRead *one = &wanted[i];
+		WantedRead *one = &wanted[n];
 		Buffer		buffers[MAX_IO_COMBINE_LIMIT];
 
+		if (one->lsn > needed && AioReadAheadIsFull(max_ios))
+			break;
 		AioReadFileAhead(smgropen(one->rlocator, INVALID_PROC_NUMBER),
-						 one->block, one->nblocks, depth, buffers);
+						 one->block, one->nblocks, max_ios, depth, buffers);
 		for (int j = 0; j < one->nblocks; j++)
 			one->references[j]->prefetch_buffer = buffers[j];
+		aio_replay_wanted -= one->nblocks;
 	}
 	AioSubmitBatch();
 	zero_damaged_pages = zero;
 	ignore_checksum_failure = ignore;
-	nwanted = 0;
-	aio_replay_wanted = 0;
+	nwanted -= n;
+	memmove(wanted, &wanted[n], nwanted * sizeof(WantedRead));
 }
 
 /* That of which the page is, or which would take it in as well, or NULL. */
@@ -244,10 +258,9 @@ AioReplayWant(const RelFileLocator *rlocator, BlockNumber block,
 	if (one == NULL || one->nblocks >= io_combine_limit)
 	{
 		if (nwanted >= WANTED_MAX)
-			begin_wanted();
-		if (nwanted == 0)
-			wanted_lsn = lsn;
+			begin_wanted(wanted[0].lsn);
 		one = &wanted[nwanted++];
+		one->lsn = lsn;
 		one->rlocator = *rlocator;
 		one->block = block;
 		one->nblocks = 0;
@@ -258,21 +271,39 @@ AioReplayWant(const RelFileLocator *rlocator, BlockNumber block,
 }
 
 /*
- * Pages are wanted, and a record is about to be returned for replay.  If it is
- * the one that needs the first of them, or if there will be no more of them
- * soon, or if a quarter of what may be on its way is not, then their reads
- * begin.
+ * Pages are wanted, and a record is about to be returned for replay.  Their
+ * reads begin if it needs the first of them, if there will be no more of them
+ * soon, or if a quarter of what may be on its way is not: the later they begin,
+ * the more of them are neighbours.
  */
 void
 AioReplayBegin(XLogReaderState *reader, int inflight)
 {
 	DecodedXLogRecord *next = reader->decode_queue_head;
 
-	if (inflight >= depth &&
-		inflight - aio_replay_wanted > depth - Max(depth / 4, 1) &&
-		next != NULL && next->lsn < wanted_lsn)
-		return;
-	begin_wanted();
+	Assert(nwanted > 0 && next != NULL);
+	if (next->lsn >= wanted[0].lsn || inflight < depth ||
+		inflight - aio_replay_wanted <= depth - Max(depth / 4, 1))
+		begin_wanted(next->lsn);
+}
+
+/*
+ * There is no room for more decoded records, or no more WAL.  Which record is
+ * to be replayed before that is tried again?  Upstream waits for all of them,
+ * and nothing is on its way by then.
+ */
+XLogRecPtr
+AioReplayTryAgainAt(XLogReaderState *reader)
+{
+	DecodedXLogRecord *record = reader->decode_queue_head;
+	XLogRecPtr	last = reader->decode_queue_tail->lsn;
+	XLogRecPtr	middle = last - (last - record->lsn) / 2;
+
+	if (!aio_replay_active)
+		return last;
+	while (record->lsn < middle)
+		record = record->next;
+	return record->lsn;
 }
 
 /*

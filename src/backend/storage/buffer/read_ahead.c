@@ -125,10 +125,11 @@ sweep(void)
 
 /* Are as many reads, or pages, in flight as may be? */
 static bool
-is_full(int max_pages)
+is_full(int max_ios, int max_pages)
 {
 	uint32		max = Max(io_max_concurrency - io_max_concurrency / 8, 1);
 
+	max = Min(max, (uint32) max_ios);
 	if (dclist_count(&in_flight) < max && pages_in_flight < max_pages)
 		return false;
 	sweep();
@@ -228,7 +229,7 @@ AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 	*nblocks = 1;
 	if (n == 0)
 		return AIO_READ_AHEAD_HERE;
-	if (is_full(INT_MAX))
+	if (is_full(INT_MAX, INT_MAX))
 		return AIO_READ_AHEAD_FULL;
 	aio_read_ahead_used = true;
 	*nblocks = begin_read(rel, RelationGetSmgr(rel), rel->rd_rel->relpersistence,
@@ -243,12 +244,13 @@ AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
  * 'buffers' tells where the others will be, or InvalidBuffer; it is a guess, as
  * they are not pinned.
  *
- * Waits while more than 'limit' pages are in flight.  The I/Os are submitted by
- * AioSubmitBatch() at the latest.  Raises what AioReadAheadCombined() raises.
+ * Waits while 'max_ios' I/Os, or 'max_pages' pages, are in flight.  The I/Os
+ * are submitted by AioSubmitBatch() at the latest.  Raises what
+ * AioReadAheadCombined() raises.
  */
 void
-AioReadFileAhead(SMgrRelation smgr, BlockNumber block, int nblocks, int limit,
-				 Buffer *buffers)
+AioReadFileAhead(SMgrRelation smgr, BlockNumber block, int nblocks, int max_ios,
+				 int max_pages, Buffer *buffers)
 {
 	const RelFileLocator *rlocator = &smgr->smgr_rlocator.locator;
 
@@ -260,18 +262,25 @@ AioReadFileAhead(SMgrRelation smgr, BlockNumber block, int nblocks, int limit,
 
 		if (n == 0)
 			n = 1;
-		else if (is_full(limit))
+		else if (is_full(max_ios, max_pages))
 		{
 			AioReadAheadWait();
 			continue;
 		}
 		else
 			n = begin_read(NULL, smgr, RELPERSISTENCE_PERMANENT, block,
-						   Min(n, limit), buffers);
+						   Min(n, max_pages), buffers);
 		block += n;
 		buffers += n;
 		nblocks -= n;
 	}
+}
+
+/* Are so many I/Os in flight? */
+bool
+AioReadAheadIsFull(int max_ios)
+{
+	return is_full(max_ios, INT_MAX);
 }
 
 /* Likewise, one page. */
@@ -312,7 +321,7 @@ AioReadWanted(AioWantedPages *wanted)
 	while (wanted->nblocks > 0)
 	{
 		int			n = wanted->nblocks;
-		AioReadAheadResult result = is_full(wanted->limit) ?
+		AioReadAheadResult result = is_full(INT_MAX, wanted->limit) ?
 			AIO_READ_AHEAD_FULL :
 			AioReadAheadCombined(wanted->rel, wanted->block, &n);
 

@@ -24,9 +24,11 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "access/xlogrecovery.h"
 #include "aio/block.h"
 #include "aio/io_internal.h"
 #include "aio/read.h"
+#include "aio/recovery_point.h"
 #include "aio/stats.h"
 #include "aio/wal.h"
 #include "aio/write.h"
@@ -41,8 +43,8 @@
 int			aio_write_behind = 32;
 
 /*
- * victims whose WAL is not on disk that are passed over before a write of
- * another one has begun
+ * victims whose WAL is not on disk, or not noted in recovery, that are passed
+ * over before a write of another one has begun
  */
 #define PASSED_OVER_MAX	16
 
@@ -78,6 +80,9 @@ static int	passed_over = 0;
 static XLogRecPtr passed_over_upto;
 
 bool		aio_victims_lack_wal = false;
+
+/* too many have been passed over in recovery: wait for a write instead */
+static bool take_oldest = false;
 
 /* a write of buffers has failed: do the next one as upstream does */
 static bool write_failed = false;
@@ -323,20 +328,24 @@ AioRaiseWriteError(const void *owner)
 }
 
 /*
- * AioStartWrite().  In recovery no WAL has to be flushed before; it may have to
- * be noted how much of it is needed from now on.  That is done here at once: it
- * goes for all that has been replayed, so the next writes need not wait for it.
+ * In recovery no WAL has to be flushed before a page is written; it may have to
+ * be noted in pg_control how much of it is needed from now on.  The checkpoint
+ * at the end of recovery flushes as others do.
+ */
+static inline bool
+notes_before_writes(void)
+{
+	return RecoveryInProgress() && !XLogInsertAllowed();
+}
+
+/*
+ * AioStartWrite() of a buffer for which that has to be noted.  That goes for
+ * all that has been replayed, so the next writes need not wait for it.
  */
 static AioStartWriteResult
-start_write(BufferDesc *buf, AioNeighbours which, IOContext io_context,
-			AioWrite *write)
+note_and_start_write(BufferDesc *buf, AioNeighbours which,
+					 IOContext io_context, AioWrite *write)
 {
-	AioStartWriteResult result = AioStartWrite(buf, which, io_context, write);
-
-	/* the checkpoint at the end of recovery flushes as others do */
-	if (result != AIO_WRITE_WAL_FIRST || !RecoveryInProgress() ||
-		XLogInsertAllowed())
-		return result;
 	AioBeforeBlock();
 	XLogFlush(BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf)));
 	return AioStartWrite(buf, which, io_context, write);
@@ -417,11 +426,12 @@ BufferDesc *
 AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
 			  bool may_suspend)
 {
-	while (aio_writes_tracked > 0 && (looked || aio_victims_lack_wal))
+	while (aio_writes_tracked > 0 &&
+		   (looked || aio_victims_lack_wal || take_oldest))
 	{
 		TrackedWrite *oldest = nth(0);
 
-		if (aio_writes_in_flight == aio_writes_tracked &&
+		if (aio_writes_in_flight == aio_writes_tracked && !take_oldest &&
 			(more_wanted(strategy) || oldest->owner != strategy) &&
 			(!pgaio_wref_check_done(&oldest->write.wref) || AioRandomDelay()))
 			break;
@@ -442,7 +452,7 @@ AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
 					*from_ring = strategy != NULL && (n > 0 || oldest->from_ring);
 					if (strategy == NULL && !counted)
 						AioCountBufferAlloc();
-					looked = counted = aio_victims_lack_wal = false;
+					looked = counted = aio_victims_lack_wal = take_oldest = false;
 					Assert(*buf_state & BM_LOCKED);
 					return GetBufferDescriptor(oldest->write.buffers[n] - 1);
 				}
@@ -468,6 +478,9 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 			   IOContext io_context, bool from_ring)
 {
 	TrackedWrite *one;
+	AioNeighbours which;
+	AioWrite   *write;
+	AioStartWriteResult result;
 
 	if (write_failed || depth() == 0)
 	{
@@ -477,12 +490,36 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 	}
 
 	counted = strategy == NULL;
-	switch (start_write(buf, strategy != NULL ? AIO_NEIGHBOURS_RING :
-						AIO_NEIGHBOURS_UNUSED, io_context, AioWaitForWriteSlot()))
+	which = strategy != NULL ? AIO_NEIGHBOURS_RING : AIO_NEIGHBOURS_UNUSED;
+	write = AioWaitForWriteSlot();
+	result = AioStartWrite(buf, which, io_context, write);
+	if (result == AIO_WRITE_WAL_FIRST && notes_before_writes())
+	{
+		/*
+		 * A ring comes back to this one at once.  A damaged LSN cannot be
+		 * noted, and is written as in upstream.
+		 */
+		passed_over_upto = BufferGetLSNAtomic(BufferDescriptorGetBuffer(buf));
+		if (strategy == NULL && passed_over_upto <= GetCurrentReplayRecPtr(NULL))
+		{
+			if (++passed_over >= PASSED_OVER_MAX)
+				take_oldest = true;
+			if (!take_oldest || aio_writes_tracked > 0)
+			{
+				AioRequestRecoveryPoint();
+				return true;
+			}
+		}
+		passed_over = 0;
+		take_oldest = false;
+		result = note_and_start_write(buf, which, io_context, write);
+	}
+	switch (result)
 	{
 		case AIO_WRITE_STARTED:
 			AioSubmitWrite(strategy);
 			passed_over = 0;
+			take_oldest = false;
 			if (strategy != NULL)
 			{
 				one = nth(aio_writes_tracked - 1);
@@ -564,6 +601,8 @@ bool
 AioFlushBuffer(BufferDesc *buf)
 {
 	AioNeighbours which = AIO_NEIGHBOURS_UNUSED;
+	AioStartWriteResult result;
+	AioWrite   *write;
 
 	if (flushing)
 		which = AmCheckpointerProcess() ? AIO_NEIGHBOURS_CHECKPOINT :
@@ -588,8 +627,11 @@ AioFlushBuffer(BufferDesc *buf)
 
 	/* aio.write_behind may have become less, but there are places for all */
 	Assert(aio_writes_tracked < AIO_WRITE_BEHIND_LIMIT);
-	switch (start_write(buf, which, IOCONTEXT_NORMAL,
-						&nth(aio_writes_tracked)->write))
+	write = &nth(aio_writes_tracked)->write;
+	result = AioStartWrite(buf, which, IOCONTEXT_NORMAL, write);
+	if (result == AIO_WRITE_WAL_FIRST && notes_before_writes())
+		result = note_and_start_write(buf, which, IOCONTEXT_NORMAL, write);
+	switch (result)
 	{
 		case AIO_WRITE_STARTED:
 			AioSubmitWrite(NULL);

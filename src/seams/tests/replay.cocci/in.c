@@ -15,6 +15,9 @@ XLogPrefetcherNextBlock(uintptr_t pgsr_private, XLogRecPtr *lsn)
 			*lsn = InvalidXLogRecPtr;
 			return LRQ_NEXT_NO_IO;
 		}
+		if (record == NULL)
+			prefetcher->no_readahead_until =
+				prefetcher->reader->decode_queue_tail->lsn;
 		while (next <= record->max_block_id)
 		{
 			*lsn = record->lsn;
@@ -89,4 +92,16 @@ RestoreArchivedFile(char *path)
 	rc = system(command);
 	PostRestoreCommand();
 	return rc == 0;
+}
+
+void
+BackgroundWriterMain(const void *startup_data, size_t startup_data_len)
+{
+	for (;;)
+	{
+		bool		can_hibernate;
+
+		can_hibernate = BgBufferSync(&wb_context);
+		sleep(can_hibernate);
+	}
 }

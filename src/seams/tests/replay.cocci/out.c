@@ -16,6 +16,9 @@ XLogPrefetcherNextBlock(uintptr_t pgsr_private, XLogRecPtr *lsn)
 			*lsn = InvalidXLogRecPtr;
 			return LRQ_NEXT_NO_IO;
 		}
+		if (record == NULL)
+			prefetcher->no_readahead_until =
+				AioReplayTryAgainAt(prefetcher->reader);
 		while (next <= record->max_block_id)
 		{
 			*lsn = record->lsn;
@@ -97,4 +100,16 @@ RestoreArchivedFile(char *path)
 	rc = system(command);
 	PostRestoreCommand();
 	return rc == 0;
+}
+
+void
+BackgroundWriterMain(const void *startup_data, size_t startup_data_len)
+{
+	for (;;)
+	{
+		bool		can_hibernate;
+
+		can_hibernate = AioBackgroundWriterCycle(&wb_context);
+		sleep(can_hibernate);
+	}
 }

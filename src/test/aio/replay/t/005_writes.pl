@@ -135,7 +135,8 @@ $primary->backup('backup');
 
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby->append_conf('postgresql.conf', "io_method = $methods[-1]\ndebug_io_direct = data\nshared_buffers = 2MB\naio.write_buffers = 64\nio_max_concurrency = 64\n");
+$standby->append_conf('postgresql.conf', "io_method = $methods[-1]\ndebug_io_direct = data\nshared_buffers = 2MB\naio.write_buffers = 64\nio_max_concurrency = 64\n"
+	. "log_min_messages = debug2\nlog_line_prefix = '%m [%p] %b '\n");
 $standby->start;
 foreach my $round (1 .. 3)
 {
@@ -149,6 +150,10 @@ $standby->restart;
 is(contents($standby), contents($primary), 'the standby has what the primary has');
 is_asynchronous($standby, 'checkpointer', 30, 'restartpoints');
 is_asynchronous($standby, 'startup', 300, 'victims of a standby');
+
+# The background writer writes nothing here, and notes what victims need.
+like(slurp_file($standby->logfile), qr/background writer DEBUG:  updated min recovery point/,
+	'the background writer notes what the startup process needs');
 
 # No page is on disk of which the control file does not know that the WAL up to
 # it has to be replayed.
