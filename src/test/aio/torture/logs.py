@@ -47,7 +47,9 @@ STREAMING = re.compile(r'WAL stream|streaming|the primary|replication|timeline|W
                        # of a file that ends in the middle of a page, as power was lost
                        r'could not verify checksum in file .* read buffer size|'
                        # of a free space map that was copied after what is being replayed
-                       r'xlog min recovery request')
+                       r'xlog min recovery request|'
+                       # of what ended after a shutdown that is replayed again: the commit log is newer than that
+                       r'removing stale two-phase state from memory')
 
 # what a subscription's workers say if they lose the publisher, or one another
 SUBSCRIBING = re.compile(r'could not connect to the publisher|could not (receive|send) data (from|to) WAL stream|'

@@ -230,6 +230,7 @@ FAILS = f'{SAYS}client backend|58030|ERROR:  could not open file "x": Input/outp
 HAS_COMMITTED = f'{SAYS}client backend|XX000|PANIC:  cannot abort transaction 7, it was already committed\n'
 FUTURE = f'{SAYS}startup|01000|WARNING:  removing future two-phase state file for transaction 7\n%s' + \
     f'{SAYS}postmaster|00000|LOG:  startup process (PID 1) was terminated by signal 6: Aborted\n'
+STALE = f'{SAYS}startup|01000|WARNING:  removing stale two-phase state from memory for transaction 7\n'
 TOO_NEW = TRAP % ('TransactionIdPrecedesOrEquals(xid, XidFromFullTransactionId(nextFullXid))', 1)
 LOGS = [
     ('a process was killed', DIES % 9, {'killed': True}, False),
@@ -247,6 +248,8 @@ LOGS = [
     ('an assertion has failed', TRAP % ('x', 2), {'disk_fails': True}, True),
     ('memory was overwritten', f'{SAYS}client backend|01000|WARNING:  problem in alloc set x: detected write past chunk end\n',
      {'disk_fails': True}, True),
+    ('a shutdown is replayed again', STALE, {'streaming': True}, False),
+    ('a prepared transaction ends twice', STALE, {}, True),
     ('a two-phase file is too new', FUTURE % TOO_NEW, {}, False),
     ('a two-phase file is too new, and recovery fails otherwise', FUTURE % (TRAP % ('x', 1)), {}, True),
     ('a leader has lost the postmaster', LEADER + TRAP % (INSIDE, 1), {'killed': True}, False),
