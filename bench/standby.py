@@ -6,16 +6,15 @@ up to where the standby has replayed it.  Afterwards both must have the same row
 """
 
 import contextlib
-import itertools
 import os
 import statistics
-import threading
 import time
 
 import pglib
 import report
 import tables
 from harness import SIDES
+from repeated import Repeated
 
 HELP = "how far a standby is behind a primary of ours that loads without end, stock's and ours, one after the other"
 RUNS = 1
@@ -86,33 +85,6 @@ def touch(path):
     return path
 
 
-class Loader:
-    """A session that loads one file after the other, until it is told to stop."""
-
-    def __init__(self, cluster, files):
-        self.session = cluster.session()
-        self.files = files
-        self.seconds = []
-        self.stopped = threading.Event()
-        self.thread = threading.Thread(target=self.work)
-
-    def work(self):
-        for file in itertools.cycle(self.files):
-            if self.stopped.is_set():
-                break
-            began = time.monotonic()
-            self.session.query(f"COPY {tables.TABLE} FROM {pglib.quote(file)}")
-            self.seconds.append(time.monotonic() - began)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopped.set()
-        self.thread.join()
-
-
 def measure(bench, side, turn):
     args = bench.args
     with servers(bench, side) as (primary, standby), contextlib.ExitStack() as stack:
@@ -120,7 +92,8 @@ def measure(bench, side, turn):
         session, replayer = primary.session(), standby.session()
         samples = []
         began = time.monotonic()
-        with Loader(primary, files) as loader:
+        loads = [f"COPY {tables.TABLE} FROM {pglib.quote(file)}" for file in files]
+        with Repeated(primary.session(), loads) as loader:
             while (now := time.monotonic() - began) < args.seconds:
                 time.sleep(1)
                 samples.append((now, int(session.value("SELECT pg_current_wal_lsn() - '0/0'")),

@@ -6,8 +6,6 @@ inserts single rows into the table, each in a transaction of its own, and the lo
 
 import contextlib
 import functools
-import threading
-import time
 
 import cold
 import pairs
@@ -15,6 +13,7 @@ import pglib
 import report
 import tables
 from measure import has_task_stats
+from repeated import Repeated
 
 HELP = "loads with random unique keys, cold and in memory, and what others wait meanwhile, both servers in turn"
 RUNS = 3
@@ -26,6 +25,7 @@ CASES = {
     "cold, 1 ms": ("slow", None, 50_000, False, 15),
     "in memory": ("memory", 1_000_000, 200_000, False, 1.5),
 }
+NEIGHBOUR = "INSERT INTO target VALUES (gen_random_uuid(), gen_random_uuid(), 0)"
 
 
 def add_options(parser):
@@ -72,37 +72,13 @@ def one(bench, cluster, disk, side, case, seed):
     task_stats = side == "ours" and has_task_stats(session)
     # The catalogs and the roots of the indexes are not what is measured.
     session.query("BEGIN; INSERT INTO target SELECT gen_random_uuid(), gen_random_uuid(), 0; ROLLBACK")
-    with Neighbour(cluster) if beside else contextlib.nullcontext() as neighbour:
+    with Repeated(cluster.session(), [NEIGHBOUR]) if beside else contextlib.nullcontext() as neighbour:
         result = bench.timed(session, f"COPY target FROM {pglib.quote(path)}", task_stats)
     if neighbour:
         result["neighbour"] = neighbour.seconds
     result["result"] = session.value(f"SELECT count(DISTINCT id) FROM target WHERE n = -{seed}")
     path.unlink()
     return result
-
-
-class Neighbour:
-    """A session that inserts one row after the other, until it is told to stop."""
-
-    def __init__(self, cluster):
-        self.session = cluster.session()
-        self.seconds = []
-        self.stopped = threading.Event()
-        self.thread = threading.Thread(target=self.work)
-
-    def work(self):
-        while not self.stopped.is_set():
-            began = time.monotonic()
-            self.session.query("INSERT INTO target VALUES (gen_random_uuid(), gen_random_uuid(), 0)")
-            self.seconds.append(time.monotonic() - began)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopped.set()
-        self.thread.join()
 
 
 def show(bench, runs, limits):

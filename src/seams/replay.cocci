@@ -8,7 +8,7 @@
 // Without it: each page that is not in memory is waited for, under direct I/O, and read after a hint by a system call
 //   that copies it, otherwise.
 // Could disappear: when upstream's prefetcher reads pages by its AIO.
-// Why so many: each line is one call or argument, in seven functions.
+// Why so many: each line is one call or argument, in nine functions.
 //
 // target: src/backend/access/transam/xlogprefetcher.c AioReplaySee+1 AioReplayPrefetch+1 PrefetchSharedBuffer-1 aio_replay_active+1 AioReplayDepth+1 AioReplayBeforeReadAhead+1 AioReplayBeforeRecord+1 lrq_inflight+1 AioReplayForget+2 AioReplayTryAgainAt+1 decode_queue_tail-1
 //   in XLogPrefetcherBeginRead XLogPrefetcherFree XLogPrefetcherNextBlock XLogPrefetcherReadRecord

@@ -127,7 +127,7 @@ AioBackgroundWriterCycle(WritebackContext *wb_context)
 				XLogFlush(GetXLogReplayRecPtr(NULL));
 
 			/* not before: what it covers would be asked for again */
-			pg_atomic_exchange_u32(&request->wanted, 0);
+			pg_atomic_write_u32(&request->wanted, 0);
 			now = GetCurrentTimestamp();
 			if (!TimestampDifferenceExceeds(synced, now, BgWriterDelay))
 				return false;

@@ -124,6 +124,7 @@ AioReplayDepth(int concurrency)
 	if (!aio_replay_active)
 		return concurrency;
 	max_ios = Max(concurrency, 1);
+
 	/* all that may be wanted has room, so that nobody waits for that */
 	depth = Min(max_ios, WANTED_MAX) * PAGES_PER_IO;
 	depth = Min(depth, max_ios + WANTED_MAX);

@@ -237,12 +237,19 @@ AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 	return AIO_READ_AHEAD_BEGUN;
 }
 
+/* Are so many I/Os in flight? */
+bool
+AioReadAheadIsFull(int max_ios)
+{
+	return is_full(max_ios, INT_MAX);
+}
+
 /*
- * The same for who knows no relation but its file, as recovery does: begin to
- * read neighbouring pages of a permanent file's main fork, which exist, at most
- * MAX_IO_COMBINE_LIMIT of them.  Those that are in memory are passed over.
- * 'buffers' tells where the others will be, or InvalidBuffer; it is a guess, as
- * they are not pinned.
+ * AioReadAheadCombined() for who knows no relation but its file, as recovery
+ * does: begin to read neighbouring pages of a permanent file's main fork, which
+ * exist, at most MAX_IO_COMBINE_LIMIT of them.  Those that are in memory are
+ * passed over.  'buffers' tells where the others will be, or InvalidBuffer; it
+ * is a guess, as they are not pinned.
  *
  * Waits while 'max_ios' I/Os, or 'max_pages' pages, are in flight.  The I/Os
  * are submitted by AioSubmitBatch() at the latest.  Raises what
@@ -276,14 +283,7 @@ AioReadFileAhead(SMgrRelation smgr, BlockNumber block, int nblocks, int max_ios,
 	}
 }
 
-/* Are so many I/Os in flight? */
-bool
-AioReadAheadIsFull(int max_ios)
-{
-	return is_full(max_ios, INT_MAX);
-}
-
-/* Likewise, one page. */
+/* AioReadAheadCombined(), of one page */
 AioReadAheadResult
 AioReadAhead(Relation rel, BlockNumber block)
 {

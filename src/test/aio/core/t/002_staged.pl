@@ -1,4 +1,3 @@
-
 # Copyright (c) 2026, the pgawait authors
 
 # Who waits for a read that another process has staged, but not submitted,
