@@ -303,6 +303,7 @@ AioInitialize(void)
 	AioPreallocationInitialize();
 	AioTableGateInitialize();
 	AioWalInitialize();
+	AioWalSyncInitialize();
 	AioRecoveryPointInitialize();
 	AioUsageInitialize();
 	AioTaskStatusInitialize();

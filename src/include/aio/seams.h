@@ -40,6 +40,7 @@
 #include "aio/trigger_queue.h"
 #include "aio/usage.h"
 #include "aio/wal.h"
+#include "aio/walreceiver.h"
 #include "aio/write.h"
 
 /*

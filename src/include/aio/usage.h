@@ -29,9 +29,10 @@ typedef enum AioFutureKind
 	AIO_KIND_WAL_FLUSH,			/* of WAL */
 	AIO_KIND_FOREIGN,			/* batches of rows for foreign servers */
 	AIO_KIND_LOOKUP,			/* in indexes, ahead of need */
+	AIO_KIND_WAL_SYNC,			/* of received WAL */
 } AioFutureKind;
 
-#define AIO_KINDS	(AIO_KIND_LOOKUP + 1)
+#define AIO_KINDS	(AIO_KIND_WAL_SYNC + 1)
 
 typedef struct AioKindUsage
 {

@@ -12,6 +12,7 @@
 
 #include "access/xlogdefs.h"
 #include "aio/future.h"
+#include "portability/instr_time.h"
 #include "storage/aio.h"
 
 /* aio.wal_write_ahead, in kB; 0 is never */
@@ -28,6 +29,7 @@ extern PGDLLIMPORT XLogRecPtr aio_wal_write_at;
 
 extern const PgAioTargetInfo aio_wal_target_info;
 extern const PgAioHandleCallbacks aio_wal_cb;
+extern const PgAioHandleCallbacks aio_wal_sync_cb;
 
 extern PGDLLIMPORT bool aio_wal_flush_is_counted;
 
@@ -40,6 +42,27 @@ typedef struct AioWalFlushFuture
 
 /* wal_flush.c */
 extern void AioStartWalFlush(AioWalFlushFuture *flush, XLogRecPtr upto);
+
+/* A sync that is in flight.  Its owner's. */
+typedef struct AioWalSync
+{
+	PgAioWaitRef wref;
+	instr_time	started;		/* if that is measured */
+} AioWalSync;
+
+/* wal_target.c */
+extern void AioWalSyncInitialize(void);
+extern bool AioWalCanStartSync(void);
+extern void AioWalStartSync(AioWalSync *sync, int fd, XLogSegNo segno,
+							TimeLineID tli);
+extern bool AioWalSyncIsComplete(void);
+extern bool AioWalFinishSync(AioWalSync *sync);
+extern int	AioPerformFsync(PgAioHandle *ioh);
+extern bool AioFsyncsMetadata(PgAioHandle *ioh);
+
+/* method_io_uring_internals.c */
+struct io_uring_sqe;
+extern void AioUringFsync(PgAioHandle *ioh, struct io_uring_sqe *sqe);
 
 /* wal.c */
 extern void AioWalInitialize(void);

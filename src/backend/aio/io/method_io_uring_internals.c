@@ -149,7 +149,8 @@ probe_operations(struct io_uring *ring)
 {
 	static const int needed[] = {
 		IORING_OP_READ, IORING_OP_READV, IORING_OP_WRITE, IORING_OP_WRITEV,
-		IORING_OP_FALLOCATE
+		IORING_OP_FALLOCATE,
+		IORING_OP_FSYNC
 	};
 	struct io_uring_probe *supported = io_uring_get_probe_ring(ring);
 	bool		complete = supported != NULL;
@@ -344,6 +345,14 @@ AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe)
 {
 	io_uring_prep_fallocate(sqe, ioh->op_data.write.fd, FALLOC_FL_KEEP_SIZE,
 							ioh->op_data.write.offset, AioFallocateBytes(ioh));
+}
+
+/* Describe the sync of a file of WAL to the kernel. */
+void
+AioUringFsync(PgAioHandle *ioh, struct io_uring_sqe *sqe)
+{
+	io_uring_prep_fsync(sqe, ioh->op_data.write.fd,
+						AioFsyncsMetadata(ioh) ? 0 : IORING_FSYNC_DATASYNC);
 }
 
 /* Does this process keep others from taking completions off a ring? */

@@ -64,6 +64,7 @@ static const char *const kind_names[] = {
 	[AIO_KIND_WAL_FLUSH] = "wal_flush",
 	[AIO_KIND_FOREIGN] = "foreign",
 	[AIO_KIND_LOOKUP] = "lookup",
+	[AIO_KIND_WAL_SYNC] = "wal_sync",
 };
 
 StaticAssertDecl(lengthof(kind_names) == AIO_KINDS, "a name for each kind");
@@ -219,6 +220,8 @@ kind_of(const PgAioHandle *ioh)
 		return AIO_KIND_READ;
 	if (ioh->op == AIO_OP_FALLOCATE)
 		return AIO_KIND_PREALLOCATION;
+	if (ioh->op == AIO_OP_FSYNC)
+		return AIO_KIND_WAL_SYNC;
 	return ioh->target == AIO_TID_WAL ? AIO_KIND_WAL_WRITE : AIO_KIND_WRITE;
 }
 
