@@ -35,6 +35,12 @@ COLD = {
                        "SELECT count(*), count(DISTINCT number) FROM numbered", 3.5),
     "deferred checks": (20_000, "TRUNCATE loaded", "SET CONSTRAINTS ALL IMMEDIATE",
                         "SELECT count(*), count(DISTINCT number) FROM numbered", 3.5),
+    "validate": (20_000, "TRUNCATE loaded; DROP TABLE IF EXISTS loose; CREATE TABLE loose AS SELECT n, key AS parent FROM keys ORDER BY n; "
+                         "DO $$ BEGIN CREATE ROLE validator; EXCEPTION WHEN duplicate_object THEN END $$; "
+                         "GRANT USAGE, CREATE ON SCHEMA public TO validator; GRANT REFERENCES ON parent TO validator; "
+                         "ALTER TABLE loose OWNER TO validator",
+                 "ALTER TABLE loose ADD FOREIGN KEY (parent) REFERENCES parent",
+                 "SELECT count(*) FROM pg_constraint WHERE conrelid = 'loose'::regclass AND convalidated", 3.5),
     "refresh": (20_000, "TRUNCATE loaded; UPDATE base b SET code = md5(code::text)::uuid FROM keys k WHERE b.id = k.key",
                 "REFRESH MATERIALIZED VIEW CONCURRENTLY listed", "SELECT count(*) FROM listed l JOIN base b USING (id, code)", 1),
     "refresh, few changes": (1_000, "TRUNCATE loaded; UPDATE base b SET code = md5(code::text)::uuid FROM keys k WHERE b.id = k.key",
@@ -44,6 +50,8 @@ COLD = {
 
 # what has been done in the transaction of the statement
 BEGUN = {
+    # who may not read the referenced table has each row checked
+    "validate": "BEGIN; SET LOCAL ROLE validator",
     "deferred checks": "BEGIN; UPDATE numbered x SET number = y.number FROM (SELECT n, number, lead(n, 1, first) OVER (ORDER BY h) AS of "
                        "FROM (SELECT n, number, hashint4(n) AS h, first_value(n) OVER (ORDER BY hashint4(n)) AS first FROM numbered "
                        "WHERE n % 150 = 7 AND n > 20000) z ORDER BY h DESC) y WHERE x.n = y.of",

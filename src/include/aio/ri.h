@@ -46,4 +46,12 @@ extern PGDLLIMPORT int aio_ri_nahead;
 extern PGDLLIMPORT uint64 aio_ri_missed;
 extern void AioRiEventDue(bool first);
 
+/* ri_validate.c */
+typedef struct AioRiValidation AioRiValidation;
+
+extern AioRiValidation *AioRiBeginValidation(Relation rel, Oid constraint_id,
+											 struct TableScanDescData *scan);
+extern bool AioRiNextRow(AioRiValidation *validation, TupleTableSlot *slot);
+extern void AioRiEndValidation(AioRiValidation *validation);
+
 #endif							/* AIO_RI_H */

@@ -45,6 +45,8 @@ my @cold = (
 	[ 'update of parents', 'UPDATE parent p SET id = id + 1000000 FROM keys k WHERE p.id = k.a; SELECT sum(id) FROM parent' ],
 	[ 'cascade', 'DELETE FROM parent2 p USING keys k WHERE p.a = k.a; SELECT count(*), sum(n) FROM cascaded; SELECT count(*) FROM nulled WHERE a IS NULL' ],
 	[ 'cascaded update', 'UPDATE parent2 p SET a = p.a + 1000000 FROM keys k WHERE p.a = k.a; SELECT count(*), sum(a) FROM cascaded' ],
+	[ 'validation of each row', 'SET LOCAL ROLE ri_child; ALTER TABLE child_loose ADD FOREIGN KEY (p) REFERENCES parent; RESET ROLE; INSERT INTO child_loose VALUES (0, -1);' . locked('parent') ],
+	[ 'validation that fails', 'UPDATE child_loose SET p = -p WHERE n = 700; SET LOCAL ROLE ri_child; ALTER TABLE child_loose ADD FOREIGN KEY (p) REFERENCES parent; RESET ROLE;' . locked('parent') ],
 	[ 'delete, partitioned child', 'DELETE FROM parent3 p USING keys k WHERE p.id = k.a; SELECT count(*) FROM parent3' ],
 );
 
@@ -213,6 +215,13 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		CREATE TABLE loose (p text COLLATE "C" REFERENCES loose_parent);
 
 		CREATE TABLE keys AS SELECT row_number() OVER (ORDER BY hashint4(i + 7)) AS n, i AS a FROM generate_series(15001, 30000, 15) i;
+		-- who may not read the parent cannot validate by a query
+		CREATE ROLE ri_child;
+		GRANT CREATE, USAGE ON SCHEMA public TO ri_child;
+		GRANT REFERENCES ON parent TO ri_child;
+		CREATE TABLE child_loose (n int, p bigint);
+		ALTER TABLE child_loose OWNER TO ri_child;
+		INSERT INTO child_loose SELECT n, a FROM keys;
 		VACUUM (FREEZE, ANALYZE);
 		CHECKPOINT});
 

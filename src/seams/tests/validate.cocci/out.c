@@ -1,0 +1,25 @@
+static void
+validateForeignKeyConstraint(char *conname, Relation rel, Oid constraintOid)
+{
+	TableScanDesc scan;
+	Snapshot	snapshot;
+	AioRiValidation *validation;
+	MemoryContext oldcxt;
+
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	scan = table_beginscan(rel, snapshot, 0, NULL);
+	validation = AioRiBeginValidation(rel, constraintOid, scan);
+	while (AioRiNextRow(validation, slot))
+		check(slot);
+	AioRiEndValidation(validation);
+	table_endscan(scan);
+}
+
+static void
+other(Relation rel)
+{
+	scan = table_beginscan(rel, snapshot, 0, NULL);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+		check(slot);
+	table_endscan(scan);
+}
