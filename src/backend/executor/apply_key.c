@@ -24,7 +24,6 @@
 #include "access/table.h"
 #include "apply_key.h"
 #include "aio/apply_ahead.h"
-#include "catalog/pg_subscription_rel.h"
 #include "catalog/pg_type_d.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
@@ -32,7 +31,6 @@
 #include "port/pg_bswap.h"
 #include "replication/logicalproto.h"
 #include "replication/logicalrelation.h"
-#include "replication/worker_internal.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -309,15 +307,6 @@ get_key(const LogicalRepRelMapEntry *entry)
 	return key;
 }
 
-/* Does this worker apply changes of the relation? */
-static bool
-is_applied(const LogicalRepRelMapEntry *entry)
-{
-	return entry->state == SUBREL_STATE_READY ||
-		(MyLogicalRepWorker->type == WORKERTYPE_TABLESYNC &&
-		 MyLogicalRepWorker->relid == entry->localreloid);
-}
-
 static const char *
 read_bytes(Cursor *cursor, int n)
 {
@@ -475,7 +464,7 @@ AioApplyGetKey(const char *data, int len, bool has_xid, AioRiSearch **search)
 		(kind != 'K' && kind != 'O' && kind != 'N'))
 		return NULL;
 	entry = AioFindRemoteRelation((uint32) id);
-	if (entry == NULL || !is_applied(entry))
+	if (entry == NULL || !AioAppliesChangesOf(entry))
 		return NULL;
 	key = get_key(entry);
 	if (key->search == NULL || !entry->localrelvalid)

@@ -69,6 +69,7 @@ extern const struct LogicalRepRelMapEntry *AioFindRemoteRelation(uint32 id);
 
 /* worker_internals.c */
 extern bool AioInStream(void);
+extern bool AioAppliesChangesOf(const struct LogicalRepRelMapEntry *entry);
 extern bool AioAppliedIdentityIsFull(void);
 
 #endif							/* AIO_APPLY_AHEAD_H */

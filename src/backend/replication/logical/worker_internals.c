@@ -18,6 +18,21 @@ AioInStream(void)
 }
 
 /*
+ * Does this worker apply changes of the relation?  As far as is known: the
+ * relation's state is that of its last change, and upstream decides for the
+ * transaction that is being applied, which later ones may differ from.  Asked
+ * about a relation that is not ready, it would end a parallel worker, which has
+ * to wait until a change is due.
+ */
+bool
+AioAppliesChangesOf(const LogicalRepRelMapEntry *entry)
+{
+	if (am_parallel_apply_worker() && entry->state != SUBREL_STATE_READY)
+		return false;
+	return should_apply_changes_for_rel(unconstify(LogicalRepRelMapEntry *, entry));
+}
+
+/*
  * Is the row that is being applied one of a table whose replica identity, at
  * the publisher, is all of its columns?
  */
