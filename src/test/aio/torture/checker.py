@@ -138,6 +138,14 @@ class Checker:
         bad = [(row, version) for row, version, wrong in found if wrong]
         if bad:
             self.complain(f'{table.name}: {len(bad)} rows have not the content of their version, such as {bad[:3]}')
+        for name, expression in table.ledgers().items():
+            self.query('BEGIN')
+            self.set(SEQUENTIALLY)
+            rows = self.query(f'SELECT id, {expression} FROM {table.name} WHERE {expression} IS NOT NULL')
+            self.query('COMMIT')
+            right = self.memory.table(name)
+            if sorted(rows) != sorted(right.items()):
+                self.complain(f'{name}: {difference(rows, right.items())}')
 
     def check_audit(self):
         """Triggers have written about each row, in its transaction."""

@@ -245,7 +245,8 @@ class Client:
         """Rows that are not there, as many if they can be had."""
         if table.parent:
             there = transaction.visible(table)
-            rows = [row for row in transaction.visible(table.parent) if row not in there]
+            rows = [row for row in transaction.visible(table.parent) if row not in there
+                    and not (table.linked and transaction.slot(table.parent, row))]
             first = rng.randrange(len(rows)) if rows else 0
             return sorted(rows[first:first + number])
         first = self.next[table.name]
@@ -358,7 +359,8 @@ class Client:
         for other in filter(None, (table.parent, table.child)):
             names = ', '.join(f"'{name}'::regclass" for name in other.partitions or [other.name])
             self.run(f'SELECT pg_buffercache_evict_relation(indexrelid), pg_buffercache_evict_relation(indrelid) '
-                     f'FROM pg_index WHERE indrelid IN ({names}) AND indisprimary')
+                     f'FROM pg_index WHERE indrelid IN ({names}) AND (indisprimary OR ARRAY(SELECT attname::text '
+                     f"FROM pg_attribute WHERE attrelid = indexrelid) && '{{slot,up_id}}')")
 
     def commit(self, transaction, durable):
         self.memory.intend(transaction)

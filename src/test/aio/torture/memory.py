@@ -15,6 +15,8 @@ import copy
 import json
 import threading
 
+from schema import HOLDING, UNSET
+
 MODULUS = 1 << 61
 
 
@@ -30,9 +32,27 @@ class Transaction:
         self.commit = True          # of a prepared one: what becomes of it
         self.lsn = None
 
+    def value(self, name, row):
+        """Of a row in the table of this name, or in a ledger."""
+        changed = self.changes.get(name, {})
+        return changed[row] if row in changed else self.memory.of(self.client, name).get(row)
+
     def version(self, table, row):
-        changed = self.changes.get(table.name, {})
-        return changed[row] if row in changed else self.memory.of(self.client, table.name).get(row)
+        return self.value(table.name, row)
+
+    def slot(self, table, row):
+        """Of a row to which others may refer by it."""
+        return self.value(f'{table.name}.slot', row) or 0
+
+    def refers(self, table, row):
+        """Does a row of the table, if there is one, refer to its parent?"""
+        if table.linked:
+            return self.value(f'{table.name}.link', row) not in (None, UNSET)
+        return self.version(table, row) is not None
+
+    def is_held(self, table, row, action):
+        """Does one that refers to this row forbid that it is deleted ('on_delete'), or gets another key ('on_update')?"""
+        return bool(table.child) and getattr(table.child.reference, action) in HOLDING and self.refers(table.child, row)
 
     def visible(self, table):
         """{id: version} of the client's rows in this table, as the transaction sees it."""
@@ -52,8 +72,38 @@ class Transaction:
             number, total = self.notes
             self.notes = (number + 1, total + row * 31 + (before if version is None else version) * 7 + kind)
         self.changes.setdefault(table.name, {})[row] = version
-        if version is None and table.child and self.version(table.child, row) is not None:
+        if table.linked and (before is None) != (version is None):
+            # it is inserted with a reference to slot 0
+            self.changes.setdefault(f'{table.name}.link', {})[row] = None if version is None else 0
+        if version is None:
+            self._act(table, row, 'on_delete')
+            if table.slotted:
+                self.changes.setdefault(f'{table.name}.slot', {})[row] = None
+
+    def link(self, table, row, slot):
+        """Note that a row has been updated, and refers to this slot now, or to nothing: None, or UNSET."""
+        self.put(table, row, self.version(table, row))
+        self.changes.setdefault(f'{table.name}.link', {})[row] = slot
+
+    def move(self, table, row, slot):
+        """Note that a row has been updated, and has this slot now."""
+        self.put(table, row, self.version(table, row))
+        if slot != self.slot(table, row):
+            self._act(table, row, 'on_update', slot)
+            self.changes.setdefault(f'{table.name}.slot', {})[row] = slot or None
+
+    def _act(self, table, row, when, slot=None):
+        """What becomes of the row that refers to this one, which gets another slot, or is deleted."""
+        if not table.child or not self.refers(table.child, row):
+            return
+        action = getattr(table.child.reference, when)
+        assert action not in HOLDING
+        if action != 'CASCADE':
+            self.link(table.child, row, UNSET if action == 'SET DEFAULT' else None)
+        elif slot is None:
             self.put(table.child, row, None)
+        else:
+            self.link(table.child, row, slot)
 
     def mark(self):
         return {table: dict(rows) for table, rows in self.changes.items()}, self.notes
@@ -264,7 +314,9 @@ class Memory:
             self.notes[transaction.client, transaction.seq] = transaction.notes
         with self.lock:
             for table, changes in transaction.changes.items():
-                self.fresh.setdefault(table, set()).update(changes)
+                # what is in ledgers is of rows that count already
+                if '.' not in table:
+                    self.fresh.setdefault(table, set()).update(changes)
 
 
 def summary(changes):

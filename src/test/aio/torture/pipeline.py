@@ -62,6 +62,8 @@ class Pipeliner(Client):
         version = rng.randint(1, 900)
         rows = [row for row in self.existing(transaction, table, rng, rng.randint(1, 20)) if row not in kept]
         kind = rng.choice(['insert', 'insert', 'insert', 'update', 'update', 'delete', 'fail']) if rows else 'insert'
+        if kind == 'delete' and any(transaction.is_held(table, row, 'on_delete') for row in rows):
+            kind = 'update'
         if kind == 'insert' or kind == 'fail' and table.moving:
             rows = self.fresh(transaction, table, rng, rng.randint(1, 20))
             kind = 'insert'

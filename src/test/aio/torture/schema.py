@@ -5,11 +5,16 @@ row's version knows its content.  An expression is SQL in which @id and @v stand
 numbers that look random: of both if the column changes with each version, of the id alone if it does not.
 
 Invariants: what a schema is, depends on its random numbers alone.  Unique columns contain the id, exclusive ranges are
-disjoint, so that clients with different ids never wait for each other's keys.  A row refers to one with the same id.
+disjoint, so that clients with different ids never wait for each other's keys.  A row refers to one with the same id, or
+to none.  What it refers to, and keys to which others refer, are no function of the version: see Reference.
 """
 import re
 
 HASHES = {'@a': 1, '@b': 2, '@c': 3}
+# what a row refers to that has got the default: nothing
+UNSET = -1
+# actions that keep a row from being deleted, or from getting another key, and how
+HOLDING = {'RESTRICT': '23001', 'NO ACTION': '23503'}
 RANGE = '(hashint8extended(%s, %d) & 1048575)'
 
 # name: (type, expression)
@@ -119,12 +124,39 @@ class Column:
         return f'{found} IS DISTINCT FROM {right}'
 
 
+class Reference:
+    """The foreign key of a table, of one column or two.
+
+    With one, a row refers to a row by its id.  With two, it does by (up_id, up_slot), to (id, slot); the slots of parents
+    change, and rows may lose what they refer to.  Both are in ledgers of the memory, as other columns are in its versions:
+    each slot that is not 0, and for each row the slot to which it refers, or UNSET if it has got its default, or nothing.
+    """
+
+    def __init__(self, rng):
+        self.wide = rng.random() < 0.75
+        kept = ['CASCADE', 'RESTRICT', 'NO ACTION']
+        actions = [*kept, 'SET NULL', 'SET DEFAULT'] if self.wide else kept
+        self.on_delete, self.on_update = rng.choice(actions), rng.choice(actions)
+        self.deferred = rng.choice(['', ' DEFERRABLE INITIALLY DEFERRED'])
+
+    def constraint(self, rng, table, parent):
+        """The statements that make it."""
+        columns = [('up_id', 'id'), ('up_slot', 'slot')] if self.wide else [('id', 'id')]
+        rng.shuffle(columns)
+        mine, theirs = (', '.join(names) for names in zip(*columns))
+        yield (f'ALTER TABLE {table.name} ADD FOREIGN KEY ({mine}) REFERENCES {parent.name} ({theirs}) '
+               f'ON DELETE {self.on_delete} ON UPDATE {self.on_update}{self.deferred}')
+        if self.wide:
+            # not named as those that maintenance drops: searches would take too long
+            yield f'CREATE INDEX up_{table.name} ON {table.name} ({rng.choice(["up_id, up_slot", "up_slot, up_id", "up_id"])})'
+
+
 class Table:
     """A table.  `owner` is the only client that uses it, or None; `parent` the table to which it refers, or None."""
 
     def __init__(self, rng, name, role):
         self.name, self.role = name, role
-        self.parent = self.child = self.owner = None
+        self.parent = self.child = self.owner = self.reference = None
         self.partitions = []
         self.audited = self.moving = False
         self.exclusive = self.deferred = None
@@ -156,15 +188,34 @@ class Table:
             if given:
                 rng.choice(given).source = 'trigger'
 
+    @property
+    def linked(self):
+        """Does it refer by columns of its own?"""
+        return self.reference is not None and self.reference.wide
+
+    @property
+    def slotted(self):
+        """Is it referred to by its slots?"""
+        return self.child is not None and self.child.linked
+
+    def ledgers(self):
+        """{name in the memory: expression} of what is no function of the version; NULL is not in the memory."""
+        ledgers = {}
+        if self.linked:
+            ledgers[f'{self.name}.link'] = f'CASE WHEN up_id = id THEN up_slot WHEN up_slot IS NOT NULL THEN {UNSET} END'
+        if self.slotted:
+            ledgers[f'{self.name}.slot'] = 'nullif(slot, 0)'
+        return ledgers
+
     def given(self):
         return [column for column in self.columns if column.source == 'given']
 
     def names(self):
-        return ', '.join(['id', 'version', *[column.name for column in self.given()]])
+        return ', '.join(['id', 'version', *[column.name for column in self.given()], *['up_id'] * self.linked])
 
     def row(self, row, version):
         """What to put into the columns of names()."""
-        return ', '.join([row, version, *[column.value(row, version) for column in self.given()]])
+        return ', '.join([row, version, *[column.value(row, version) for column in self.given()], *[row] * self.linked])
 
     def assignments(self, row, version):
         moving = [column for column in self.given() if column.moves]
@@ -172,11 +223,12 @@ class Table:
                           *[f'{column.name} = {column.value(row, version)}' for column in moving]])
 
     def excluded(self):
-        """Assignments that take everything from the row that was to be inserted."""
-        return ', '.join(f'{name} = excluded.{name}' for name in self.names().split(', ')[1:])
+        """Assignments that take everything from the row that was to be inserted, but what it refers to."""
+        return ', '.join(f'{name} = excluded.{name}' for name in ['version', *[column.name for column in self.given()]])
 
     def differs(self):
-        return ' OR '.join(column.differs() for column in self.columns)
+        return ' OR '.join([*[column.differs() for column in self.columns],
+                            *['(up_id <> id OR up_id IS NOT NULL AND up_slot IS NULL) IS TRUE'] * self.linked])
 
     def of(self, kinds):
         return [column for column in self.columns if column.kind in kinds]
@@ -199,6 +251,10 @@ def create_statements(rng, table):
         method, by = rng.choice(['hash', 'range', 'list']), 'part'
     parts = ['id bigint NOT NULL', 'version int NOT NULL CHECK (version > 0)',
              *[column.definition() for column in table.columns], f'PRIMARY KEY ({table.key})']
+    if table.slotted:
+        parts.insert(rng.randrange(len(parts)), 'slot int NOT NULL DEFAULT 0')
+    if table.linked:
+        parts[rng.randrange(len(parts)):0] = ['up_id bigint', 'up_slot int DEFAULT 0']
     rest = f' PARTITION BY {method} ({by})' if table.partitioned else options
     holes = rng.random() < 0.3
     if holes:
@@ -211,10 +267,10 @@ def create_statements(rng, table):
             name = f'{table.name}_p{number}'
             table.partitions.append(name)
             yield f'CREATE TABLE {name} PARTITION OF {table.name} {bounds}{options}'
+    if table.slotted:
+        yield f'ALTER TABLE {table.name} ADD UNIQUE ({rng.choice(["id, slot", "slot, id"])})'
     if table.parent:
-        deferred = rng.choice(['', ' DEFERRABLE INITIALLY DEFERRED'])
-        yield (f'ALTER TABLE {table.name} ADD FOREIGN KEY (id) REFERENCES {table.parent.name} (id) '
-               f'ON DELETE CASCADE{deferred}')
+        yield from table.reference.constraint(rng, table, table.parent)
     keys = table.of({'key'})
     if keys and rng.random() < 0.6:
         table.deferred = rng.choice(keys)
@@ -325,6 +381,7 @@ class Schema:
                 table.parent = parents[0] if parents else None
                 if table.parent:
                     table.parent.child = table
+                    table.reference = Reference(rng)
             self.tables.append(table)
         first, second = [table for table in self.tables if table.role == 'private']
         first.owner, second.owner = 0, 1 % clients

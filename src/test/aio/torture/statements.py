@@ -8,6 +8,7 @@ import functools
 
 import lookups
 from indexes import INDEXES, Index, probes
+from schema import HOLDING
 from wire import Gone, Refused
 
 STATEMENTS = {}     # name: (function, weight, is it plain)
@@ -29,6 +30,15 @@ def scattered(transaction, table, rng, number):
     """Rows of the client that are there, in no order, up to as many."""
     rows = sorted(transaction.visible(table))
     return rng.sample(rows, min(number, len(rows)))
+
+
+def referred(transaction, table, rng, number):
+    """Likewise rows to which others refer, half of the time, if there are any."""
+    if table.child and rng.random() < 0.5:
+        rows = [row for row in sorted(transaction.visible(table)) if transaction.refers(table.child, row)]
+        if rows:
+            return rng.sample(rows, min(number, len(rows)))
+    return scattered(transaction, table, rng, number)
 
 
 def for_stable_keys(function):
@@ -139,9 +149,10 @@ def update_from(client, transaction, table, rng):
 
 @statement(weight=3, plain=True)
 def delete_using(client, transaction, table, rng):
-    rows = scattered(transaction, table, rng, some(rng, 300))
+    rows = referred(transaction, table, rng, some(rng, 300))
     if not rows:
         return False
+    release(client, transaction, table, rows)
     client.run(lookups.settings(rng, table.partitions or [table.name]))
     client.run(f"DELETE FROM {table.name} o USING unnest('{array(rows)}'::bigint[]) AS s (id) WHERE o.id = s.id", rows)
     for row in rows:
@@ -156,9 +167,61 @@ def delete(client, transaction, table, rng):
 def remove(client, transaction, table, rows):
     if not rows:
         return False
+    release(client, transaction, table, rows)
     client.run(f'DELETE FROM {table.name} WHERE {client.where(rows)}', rows)
     for row in rows:
         transaction.put(table, row, None)
+
+
+def release(client, transaction, table, rows):
+    """Delete what keeps these rows from being deleted."""
+    held = [row for row in rows if transaction.is_held(table, row, 'on_delete')]
+    if held:
+        client.run(f"DELETE FROM {table.child.name} WHERE id = ANY ('{array(held)}')", held)
+    for row in held:
+        transaction.put(table.child, row, None)
+
+
+@statement(weight=8, plain=True)
+def move_keys(client, transaction, table, rng):
+    """Rows of some parent get other keys, or the same again."""
+    parents = [parent for parent in client.tables if parent.slotted]
+    if not parents:
+        return False
+    parent = rng.choice(parents)
+    rows = referred(transaction, parent, rng, some(rng, 400))
+    slots = {row: rng.randrange(3) for row in rows if not transaction.is_held(parent, row, 'on_update')}
+    if not slots:
+        return False
+    if rng.random() < 0.5:
+        client.forget_keys(parent)
+    client.run(f"UPDATE {parent.name} o SET slot = s.slot FROM unnest('{array(slots)}'::bigint[], "
+               f"'{array(slots.values())}'::int[]) AS s (id, slot) WHERE o.id = s.id", slots)
+    for row, slot in slots.items():
+        transaction.move(parent, row, slot)
+
+
+@statement(weight=5, plain=True)
+def refer(client, transaction, table, rng):
+    """Rows of some child refer to their parents, as far as there are any, or to nothing."""
+    children = [child for child in client.tables if child.linked]
+    if not children:
+        return False
+    child = rng.choice(children)
+    rows = client.existing(transaction, child, rng, some(rng, 400))
+    if not rows:
+        return False
+    loose, slots = rng.random() < 0.2, {}
+    for row in rows:
+        there = transaction.version(child.parent, row) is not None
+        slots[row] = transaction.slot(child.parent, row) if there and not loose else None
+    if rng.random() < 0.5:
+        client.forget_keys(child)
+    texts = ['NULL' if slot is None else slot for slot in slots.values()]
+    client.run(f"UPDATE {child.name} o SET up_id = CASE WHEN s.slot IS NOT NULL THEN s.id END, up_slot = s.slot "
+               f"FROM unnest('{array(slots)}'::bigint[], '{array(texts)}'::int[]) AS s (id, slot) WHERE o.id = s.id", slots)
+    for row, slot in slots.items():
+        transaction.link(child, row, slot)
 
 
 @statement(weight=6, plain=True)
@@ -168,14 +231,15 @@ def merge(client, transaction, table, rng):
     if not rows:
         return False
     chill(client, table, rng)
+    deleted = [row for row in rows if row % 5 == 0 and transaction.version(table, row) is not None]
+    release(client, transaction, table, deleted)
     source = f'(SELECT id, {version} AS version FROM {client.source(rows)}) n'
     client.run(f'MERGE INTO {table.name} o USING {source} ON o.id = n.id '
                f'WHEN MATCHED AND o.id % 5 = 0 THEN DELETE '
                f'WHEN MATCHED THEN UPDATE SET {table.assignments("o.id", "n.version")} '
                f'WHEN NOT MATCHED THEN INSERT ({table.names()}) VALUES ({table.row("n.id", "n.version")})', rows)
     for row in rows:
-        gone = row % 5 == 0 and transaction.version(table, row) is not None
-        transaction.put(table, row, None if gone else version)
+        transaction.put(table, row, None if row in deleted else version)
 
 
 @statement(weight=4, plain=True)
@@ -316,6 +380,10 @@ def fail(client, transaction, table, rng):
         ways.append(overlap)
     if table.deferred and table.deferred.source == 'given' and not table.partitioned:
         ways.append(too_late)
+    if table.parent:
+        ways.append(orphan)
+    if table.child:
+        ways.append(held)
     return rng.choice(ways)(client, transaction, table, rng)
 
 
@@ -380,6 +448,34 @@ def too_late(client, transaction, table, rng):
     name = table.deferred.name
     client.dooms(f'UPDATE {table.name} SET {name} = (SELECT {name} FROM {table.name} WHERE id = {rows[0]}) '
                  f'WHERE id = {rows[1]}', '23505')
+
+
+def orphan(client, transaction, table, rng):
+    """One row, at most, refers to a key that is not there, or not any more; the others are good."""
+    rows = client.fresh(transaction, table, rng, some(rng, 1200))
+    there = transaction.visible(table)
+    moved = [row for row in transaction.visible(table.parent) if row not in there
+             and table.linked and transaction.slot(table.parent, row)]
+    # nobody has used the next one yet, but it may be left of a row whose parent had it
+    row = client.next[table.parent.name] * client.clients + client.number
+    while row in there:
+        row += client.clients
+    if moved:
+        row = rng.choice(sorted(moved))
+    client.dooms(insert_of(table, 'id', '1', client.source(sorted([*rows, row]))), '23503')
+
+
+def held(client, transaction, table, rng):
+    """Rows to which others refer are deleted, or get other keys."""
+    reference = table.child.reference
+    ways = {'on_delete': f'DELETE FROM {table.name}', 'on_update': f'UPDATE {table.name} SET slot = slot + 1'}
+    if not table.slotted:
+        del ways['on_update']
+    way = rng.choice(sorted(ways))
+    rows = referred(transaction, table, rng, some(rng, 300))
+    if not any(transaction.is_held(table, row, way) for row in rows):
+        return False
+    client.dooms(f"{ways[way]} WHERE id = ANY ('{array(rows)}')", HOLDING[getattr(reference, way)])
 
 
 def array(rows):
