@@ -4,6 +4,7 @@
 # Without it: what is to be done at the end of a write could not be said, and an I/O worker would not know which file of the
 #   WAL to open.
 # Could disappear: if callbacks and targets could be registered.
+# Why so many: each callback has a line in the enum and one in the table.
 #
 # target: src/include/storage/aio.h AIO_HCB_MD_WRITEV+1 AIO_HCB_PAGE_WRITEV+1 AIO_HCB_PREALLOCATE+1 AIO_HCB_WAL+1 AIO_HCB_WAL_SYNC+2 PGAIO_HCB_LOCAL_BUFFER_READV-1 AIO_TID_WAL+2 PGAIO_TID_SMGR-1
 # target: src/backend/storage/aio/aio_callback.c AIO_HCB_MD_WRITEV+1 AIO_HCB_PAGE_WRITEV+1 aio_md_writev_cb+1 aio_page_writev_cb+1 AIO_HCB_PREALLOCATE+1 aio_preallocate_cb+1 AIO_HCB_WAL+1 aio_wal_cb+1 AIO_HCB_WAL_SYNC+1 aio_wal_sync_cb+1

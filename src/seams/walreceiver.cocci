@@ -4,6 +4,7 @@
 //   message, and waits for a sync along with the primary.
 // Without it: a standby receives nothing while it syncs.
 // Could disappear: when the walreceiver syncs asynchronously.
+// Why so many: the sync of upstream and its place in the main loop are three calls, and each has arguments of its own.
 //
 // target: src/backend/replication/walreceiver.c AioSyncReceivedWal+1 issue_xlog_fsync-1 Write-1 AioFlushReceivedWal+1 AioReceivedWalMessage+1 AioWaitForReceivedWal+1 WaitLatchOrSocket-1 XLogWalRcvFlush-1 false-1 recvFile-1 recvSegNo-1
 //   in WalReceiverMain XLogWalRcvFlush

@@ -110,6 +110,7 @@ extern AioRiSearch *AioRiMakeSearch(const AioRiConstraint *constraint,
 									bool of_parent, Relation rel);
 extern AioRiTarget *AioRiGetTarget(AioRiSearch *search, Oid relid);
 extern List *AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row);
+extern bool AioRiSearchesIn(const AioRiSearch *search, Oid relid);
 extern bool AioRiIsKnown(AioRiSearch *search, TupleTableSlot *row);
 extern void AioRiForgetKeys(AioRiSearch *search);
 extern bool AioRiSetKeys(const AioRiSearch *search, const AioRiTarget *target,

@@ -462,21 +462,11 @@ limit_of(Oid relid)
 static bool
 searches_in(const RiSource *source, Oid relid)
 {
-	const AioRiSearch *search = source->search;
-
 	if (relid == source->relid)
 		return true;
 	if (source->recheck != NULL)
 		return AioRecheckReads(source->recheck, relid);
-	if (relid == search->table ||
-		search->partitioned || search->targets == NIL)
-		return true;
-	foreach_ptr(AioRiTarget, target, search->targets)
-	{
-		if (target->index == relid)
-			return true;
-	}
-	return false;
+	return AioRiSearchesIn(source->search, relid);
 }
 
 /* Somebody had to wait for a page since the event before was due. */

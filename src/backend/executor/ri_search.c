@@ -306,9 +306,23 @@ AioRiFindTargets(AioRiSearch *search, TupleTableSlot *row)
 	return result;
 }
 
+/* Is this a relation that is searched, as far as is known? */
+bool
+AioRiSearchesIn(const AioRiSearch *search, Oid relid)
+{
+	if (relid == search->table || search->partitioned || search->targets == NIL)
+		return true;
+	foreach_ptr(AioRiTarget, target, search->targets)
+	{
+		if (target->index == relid)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Has the key of a row been asked for before?  If a part of it is null, it is
- * not searched for.
+ * not searched for, and the others are not looked at, which may be damaged.
  */
 bool
 AioRiIsKnown(AioRiSearch *search, TupleTableSlot *row)
@@ -318,14 +332,17 @@ AioRiIsKnown(AioRiSearch *search, TupleTableSlot *row)
 
 	for (int i = 0; i < search->nkeys; i++)
 	{
+		if (slot_attisnull(row, search->row_attnums[i]))
+			return true;
+	}
+	for (int i = 0; i < search->nkeys; i++)
+	{
 		CompactAttribute *type =
 			TupleDescCompactAttr(row->tts_tupleDescriptor,
 								 search->row_attnums[i] - 1);
 		bool		isnull;
 		Datum		value = slot_getattr(row, search->row_attnums[i], &isnull);
 
-		if (isnull)
-			return true;
 		hash = hash_combine(hash, datum_image_hash(value, type->attbyval,
 												   type->attlen));
 	}

@@ -12,7 +12,9 @@
  * kept; it is fetched again for its check.  The scan's snapshot is registered,
  * so a row that it has found stays there.
  *
- * Rows are checked in the order of the scan, each once.
+ * Rows are checked in the order of the scan, each once.  An error of a row that
+ * is ahead, because it cannot be read, is raised at once, and not when its turn
+ * has come: nothing is checked after it, and the statement fails in any case.
  *
  * Tests: src/test/aio/ri.
  *
@@ -216,6 +218,9 @@ count_wait(AioRiValidation *validation)
 	Relation	rel = validation->scan->rs_rd;
 	int			limit;
 
+	if (!AIO_LOOKUPS_FORCED &&
+		!AioRiSearchesIn(validation->search, aio_rel_missed))
+		return;
 	if (validation->open)
 	{
 		/* looked up too late, or forgotten again */
