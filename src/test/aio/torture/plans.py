@@ -130,5 +130,7 @@ def companion_of(rng, first_method, options, epoch, statements, our_server, deve
     chosen.update(options.settings)
     chosen['io_method'] = method
     weights = faults.possible(method, epoch.disk)
+    if options.faults:
+        weights = {name: weight for name, weight in weights.items() if name in options.faults} or weights
     fault = rng.choices(list(weights), weights.values())[0] if rng.random() < 0.7 else None
     return Companion(chosen, fault, rng.randint(1, statements * 5 // 4), rng.choice(ENDINGS))
