@@ -243,6 +243,7 @@ extern uint64_t dice_throw(Dice *dice, uint64_t sides);
 extern bool dice_chance(Dice *dice, double probability);
 extern Verdict judge(Operation operation, Node *node, size_t size,
 					 bool shortable);
+extern Verdict judge_sync(Node *node, bool datasync);
 extern Verdict judge_name(Operation operation, Node *directory,
 						  const char *name, Node *other,
 						  const char *other_name);

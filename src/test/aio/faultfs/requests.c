@@ -576,7 +576,7 @@ do_fsync(fuse_req_t request, fuse_ino_t ino, int datasync,
 		 struct fuse_file_info *file)
 {
 	Node	   *node = node_of(ino);
-	Verdict		verdict = judge(OP_FSYNC, node, 0, false);
+	Verdict		verdict = judge_sync(node, datasync);
 	uint64_t	until = names_now();
 	int			error;
 

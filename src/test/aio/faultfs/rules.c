@@ -78,6 +78,7 @@ typedef struct Rule
 typedef struct Request
 {
 	Operation	operation;
+	unsigned int classes;		/* bits, as in Rule's operations */
 	size_t		size;
 	bool		shortable;
 	Node	   *node;
@@ -97,6 +98,9 @@ static const char *const operation_names[OPERATIONS] = {
 	[OP_REMOVE] = "remove",
 	[OP_RENAME] = "rename",
 };
+
+/* The syncs that are for data only are a class of their own, too. */
+#define FDATASYNC	(1 << OPERATIONS)
 
 /* What makes a disk work. */
 #define DISK	(1 << OP_READ | 1 << OP_WRITE | 1 << OP_FSYNC | 1 << OP_FALLOCATE)
@@ -192,7 +196,7 @@ acts(Rule *rule, const Request *request)
 {
 	uint64_t	number;
 
-	if ((rule->operations & 1 << request->operation) == 0 ||
+	if ((rule->operations & request->classes) == 0 ||
 		(rule->action == SHORTEN &&
 		 (!request->shortable || request->size <= rule->multiple)) ||
 		!file_matches(rule, request))
@@ -227,7 +231,7 @@ apply(Rule *rule, const Request *request, Verdict *verdict)
 			if (acting)
 				rule->stalled_until = now() + rule->stall;
 			if (rule->stalled_until != 0 &&
-				(rule->operations & 1 << request->operation) &&
+				(rule->operations & request->classes) &&
 				file_matches(rule, request))
 			{
 				uint64_t	time = now();
@@ -261,11 +265,12 @@ apply(Rule *rule, const Request *request, Verdict *verdict)
 }
 
 static Verdict
-judge_request(const Request *request)
+judge_request(Request *request)
 {
 	Verdict		verdict = {.size = request->size};
 
 	requested[request->operation]++;
+	request->classes |= 1 << request->operation;
 	if (nrules == 0)
 		return verdict;
 	pthread_mutex_lock(&rules_lock);
@@ -285,6 +290,18 @@ judge(Operation operation, Node *node, size_t size, bool shortable)
 	request.node = node;
 	request.size = size;
 	request.shortable = shortable;
+	return judge_request(&request);
+}
+
+/* A sync of a file, for data only or also for what else is known of it. */
+Verdict
+judge_sync(Node *node, bool datasync)
+{
+	Request		request = {0};
+
+	request.operation = OP_FSYNC;
+	request.classes = datasync ? FDATASYNC : 0;
+	request.node = node;
 	return judge_request(&request);
 }
 
@@ -344,6 +361,8 @@ parse_operations(const char *text, unsigned int *operations)
 			bits = DISK;
 		else if (length == 3 && memcmp(text, "all", 3) == 0)
 			bits = (1 << OPERATIONS) - 1;
+		else if (length == 9 && memcmp(text, "fdatasync", 9) == 0)
+			bits = FDATASYNC;
 		for (int i = 0; i < OPERATIONS; i++)
 		{
 			if (strlen(operation_names[i]) == length &&
@@ -412,7 +431,7 @@ parse_parameter(Rule *rule, const char *name, const char *value)
 	if (strcmp(name, "seconds") == 0 && action == STALL)
 		return parse_seconds(value, &rule->stall);
 	if (strcmp(name, "data") == 0 && action == FAIL &&
-		rule->operations == 1 << OP_FSYNC)
+		(rule->operations & ~(1 << OP_FSYNC | FDATASYNC)) == 0)
 	{
 		rule->lose = strcmp(value, "lost") == 0;
 		return rule->lose || strcmp(value, "kept") == 0;
