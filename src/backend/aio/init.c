@@ -17,6 +17,7 @@
 #include "aio/backlog.h"
 #include "aio/commit.h"
 #include "aio/executor_run.h"
+#include "aio/explain.h"
 #include "aio/foreign.h"
 #include "aio/index_insert.h"
 #include "aio/io_internal.h"

@@ -2,13 +2,14 @@
  *
  * explain.c
  *	  EXPLAIN (ANALYZE, AIO): what each node, and the triggers after it, have
- *	  started and waited for, and how collected index entries were inserted.
+ *	  started and waited for, how collected index entries were inserted, and how
+ *	  triggers have checked foreign keys.
  *
  * An option of our own, through upstream's interface for those of extensions;
  * nothing is added to the output without it, unless aio.explain is on.
  *
  * Tests: src/test/aio/index/t/001_backlog.pl,
- *		  src/test/aio/stats/t/002_explain.pl.
+ *		  src/test/aio/stats/t/002_explain.pl, src/test/aio/ri/t/005_explain.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -17,9 +18,11 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/explain.h"
 #include "aio/index_backlog.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
+#include "aio/ri.h"
 #include "commands/defrem.h"
 #include "commands/explain.h"
 #include "commands/explain_format.h"
@@ -219,6 +222,53 @@ executor_finish(QueryDesc *query)
 		is_ending = false;
 	}
 	PG_END_TRY();
+}
+
+/* How a trigger has checked its rows. */
+static void
+show_checks(const AioTriggerUsage *usage, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainIndentText(es);
+		appendStringInfoString(es->str, "Checks:");
+		if (usage->direct > 0)
+			appendStringInfo(es->str, " direct=%" PRIu64, usage->direct);
+		if (usage->queries > 0)
+			appendStringInfo(es->str, " queries=%" PRIu64, usage->queries);
+		if (usage->ahead > 0)
+			appendStringInfo(es->str, " ahead=%" PRIu64, usage->ahead);
+		appendStringInfoChar(es->str, '\n');
+		return;
+	}
+	ExplainPropertyUInteger("Direct Checks", NULL, usage->direct, es);
+	ExplainPropertyUInteger("Queries", NULL, usage->queries, es);
+	ExplainPropertyUInteger("Keys Ahead", NULL, usage->ahead, es);
+}
+
+/*
+ * report_triggers(): what one of a table's triggers has done, and used while it
+ * was fired.
+ */
+void
+AioExplainTrigger(const ResultRelInfo *rri, const Trigger *trigger,
+				  const Instrumentation *instr, ExplainState *es)
+{
+	const AioTriggerUsage *checks = AioTriggerUsageOf(rri, trigger->tgoid);
+	const AioKindUsage *usage = AioNodeUsage(instr);
+
+	if (!wanted(es))
+		return;
+
+	/* lines of text stand below the trigger's, properties beside its others */
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		es->indent++;
+	if (checks != NULL)
+		show_checks(checks, es);
+	if (usage != NULL)
+		show_usages(usage, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		es->indent--;
 }
 
 /* What AFTER triggers have used. */

@@ -99,6 +99,9 @@ typedef struct AioTriggerQueue
 	/* ri_ahead.c; the queue is being freed */
 	AioRiAhead *ahead;
 	void		(*forget_ahead) (AioRiAhead *ahead);
+
+	/* ri_usage.c */
+	List	   *usages;
 } AioTriggerQueue;
 
 /* trigger_queue.c */
@@ -138,13 +141,19 @@ typedef struct AioRiBatch AioRiBatch;
 extern AioRiBatch *AioRiMakeBatch(const AioRiSearch *search,
 								  const AioRiTarget *target,
 								  Relation table, Relation index,
-								  bool of_parent, uint64 missed);
+								  bool of_parent, uint64 missed,
+								  AioTriggerUsage *usage);
 extern void AioRiFreeBatch(AioRiBatch *batch);
 extern ItemPointer AioRiFindPlace(AioRiBatch *batch, Relation rel);
 extern void AioRiReadAhead(AioRiBatch *batch, Relation rel);
 extern Buffer AioRiRecentBuffer(AioRiBatch *batch, BlockNumber block);
 extern void AioRiRememberBuffer(AioRiBatch *batch, BlockNumber block,
 								Buffer buffer);
+
+/* ri_usage.c */
+extern AioTriggerUsage *AioTriggerUsageIn(AioTriggerQueue *queue, Oid trigger);
+extern void AioCountDirectCheck(AioTriggerUsage *usage);
+extern void AioCountKeysAhead(AioTriggerUsage *usage, uint32 n);
 
 /* ri_check.c */
 extern bool AioRiFindsInBatches(const AioTriggerQueue *queue, Oid trigger);

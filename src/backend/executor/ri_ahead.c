@@ -34,16 +34,13 @@
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "ri.h"
+#include "ri_ring.h"
 #include "storage/aio.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-
-/* the part of a window that is looked up at a time */
-#define EVENTS_AT_A_TIME(distance)	(((distance) + 7) / 8)
 
 /* how far down the queue keys are searched for that are not known */
 #define EVENTS_AHEAD_MAX	4096
@@ -63,6 +60,7 @@ typedef struct RiSource
 	AioRiSearch *search;		/* of a foreign key, or NULL */
 	AioRecheck *recheck;		/* of a key that is checked later, or NULL */
 	TupleTableSlot *slot;		/* for rows of the table */
+	AioTriggerUsage *usage;		/* NULL: nothing is searched for */
 } RiSource;
 
 /* An event ahead whose keys are looked up. */
@@ -90,12 +88,8 @@ struct AioRiAhead
 	uint64		passed;			/* the last that has been looked at, */
 	AioTriggerCursor last;		/* and where it is */
 
-	/* events that are looked up, in the order of the queue */
-	RiEvent    *events;
-	uint32		nevents;		/* room, a power of 2 */
-	uint32		first;			/* the next one that will be fired; counted, */
-	uint32		end;			/* like the end, */
-	uint32		ndone;			/* and the first that has a step to make */
+	/* of RiEvent: those that are looked up, in the order of the queue */
+	AioRiRing	ring;
 	bool		batched;		/* keys of others are found in batches */
 
 	/* while events are looked up */
@@ -108,10 +102,11 @@ int			aio_ri_nahead = 0;
 /* aio_pages_missed, when an event was due last */
 uint64		aio_ri_missed = 0;
 
+/* The next event that is looked up and will be fired. */
 static inline RiEvent *
-event_at(AioRiAhead *ahead, uint32 i)
+first_event(const AioRiAhead *ahead)
 {
-	return &ahead->events[i % ahead->nevents];
+	return AioRiMember(&ahead->ring, ahead->ring.first);
 }
 
 /* Nothing is gained, or the queue is being freed. */
@@ -134,9 +129,9 @@ forget_ahead(AioRiAhead *ahead)
 {
 	if (!ahead->open)
 		return;
-	while (ahead->first != ahead->end)
+	for (; AioRiAheadOf(&ahead->ring) > 0; AioRiPass(&ahead->ring))
 	{
-		if (event_at(ahead, ahead->first++)->number > ahead->due)
+		if (first_event(ahead)->number > ahead->due)
 			aio_usage[AIO_KIND_LOOKUP].cancelled++;
 	}
 	close_ahead(ahead);
@@ -238,6 +233,8 @@ get_source(AioRiAhead *ahead, Oid trigger, Oid relid)
 		fill_source(&fresh, rel, found);
 	table_close(rel, NoLock);
 	MemoryContextSwitchTo(old);
+	if (fresh.slot != NULL)
+		fresh.usage = AioTriggerUsageIn(ahead->queue, trigger);
 	source = hash_search(ahead->sources, &trigger, HASH_ENTER, NULL);
 	*source = fresh;
 	return source;
@@ -284,12 +281,16 @@ add_keys(AioRiAhead *ahead, RiSource *source, TupleTableSlot *row, RiEvent *even
 		 bool again, bool near)
 {
 	int			distance = (int) (event->number - ahead->due);
+	bool		result;
 
-	if (source->recheck != NULL)
-		return AioAddRecheckProbe(&ahead->probes, source->recheck, row,
-								  distance, &event->steps, again, near);
-	return AioRiAddProbes(&ahead->probes, source->search, row, distance,
-						  &event->steps, again, near);
+	result = source->recheck != NULL ?
+		AioAddRecheckProbe(&ahead->probes, source->recheck, row,
+						   distance, &event->steps, again, near) :
+		AioRiAddProbes(&ahead->probes, source->search, row, distance,
+					   &event->steps, again, near);
+	if (result && !again)
+		AioCountKeysAhead(source->usage, 1);
+	return result;
 }
 
 /* An event that is new.  Is there anything to look up for it? */
@@ -343,18 +344,18 @@ add_again(AioRiAhead *ahead, RiEvent *event, bool *has_read)
 static int
 add_events(AioRiAhead *ahead, bool *has_read)
 {
+	AioRiRing  *ring = &ahead->ring;
 	uint32		distance = ahead->window.distance;
-	uint32		near = distance / 2 + 1;
 	int			nnew = 0;
 
-	for (; ahead->ndone != ahead->end && ahead->ndone - ahead->first < near; ahead->ndone++)
-		add_again(ahead, event_at(ahead, ahead->ndone), has_read);
-	while (ahead->end - ahead->first < distance &&
+	for (; AioRiStepIsDue(ring, distance); ring->ndone++)
+		add_again(ahead, AioRiMember(ring, ring->ndone), has_read);
+	while (AioRiAheadOf(ring) < distance &&
 		   ahead->passed - ahead->due < EVENTS_AHEAD_MAX &&
 		   AioNextTriggerEvent(&ahead->last))
 	{
-		RiEvent    *event = event_at(ahead, ahead->end);
-		bool		is_near = ahead->end - ahead->first < near;
+		RiEvent    *event = AioRiMember(ring, ring->end);
+		bool		is_near = AioRiAheadOf(ring) < AioRiNear(distance);
 
 		MemSet(event, 0, sizeof(*event));
 		event->cursor = ahead->last;
@@ -362,9 +363,7 @@ add_events(AioRiAhead *ahead, bool *has_read)
 		if (!add_event(ahead, event, is_near, has_read))
 			continue;
 		nnew++;
-		if (is_near && !event->row_wanted && ahead->ndone == ahead->end)
-			ahead->ndone++;
-		ahead->end++;
+		AioRiAdd(ring, is_near && !event->row_wanted);
 	}
 	return nnew;
 }
@@ -393,7 +392,7 @@ look_ahead(AioRiAhead *ahead)
 		AioWindowLooked(&ahead->window, nnew, has_read);
 
 	/* keys are found in batches now */
-	if (nnew == 0 && ahead->first == ahead->end && ahead->batched)
+	if (nnew == 0 && AioRiAheadOf(&ahead->ring) == 0 && ahead->batched)
 		ahead->window.distance = 0;
 	if (ahead->window.distance >= DISTANCE_USEFUL)
 		ahead->waits_wanted = AIO_WAITS_BEFORE_OPENING;
@@ -406,7 +405,7 @@ begin_at_due(AioRiAhead *ahead)
 	ahead->firing_id = aio_trigger_due.cursor.firing_id;
 	ahead->last = aio_trigger_due.cursor;
 	ahead->passed = ahead->due;
-	ahead->first = ahead->end = ahead->ndone = 0;
+	ahead->ring.first = ahead->ring.end = ahead->ring.ndone = 0;
 }
 
 /*
@@ -416,34 +415,22 @@ begin_at_due(AioRiAhead *ahead)
 static bool
 is_to_look_ahead(AioRiAhead *ahead)
 {
-	uint32		distance = ahead->window.distance;
-	uint32		at_a_time = EVENTS_AT_A_TIME(distance);
-
-	while (ahead->first != ahead->end &&
-		   event_at(ahead, ahead->first)->number <= ahead->due)
-	{
-		if (ahead->ndone == ahead->first)
-			ahead->ndone++;
-		ahead->first++;
-	}
-	if (!ahead->last.at_end && ahead->passed - ahead->due < EVENTS_AHEAD_MAX / 2)
-		return ahead->end - ahead->first + at_a_time <= distance;
-	return ahead->ndone != ahead->end &&
-		ahead->ndone - ahead->first + at_a_time <= Max(distance / 2, at_a_time);
+	while (AioRiAheadOf(&ahead->ring) > 0 &&
+		   first_event(ahead)->number <= ahead->due)
+		AioRiPass(&ahead->ring);
+	return AioRiIsToLookAhead(&ahead->ring, ahead->window.distance,
+							  !ahead->last.at_end &&
+							  ahead->passed - ahead->due < EVENTS_AHEAD_MAX / 2);
 }
 
 static void
 open_ahead(AioRiAhead *ahead, int distance_max)
 {
-	if (ahead->events == NULL)
-	{
-		ahead->nevents = pg_nextpower2_32(distance_max + 1);
-		ahead->events = MemoryContextAllocZero(GetMemoryChunkContext(ahead),
-											   ahead->nevents * sizeof(RiEvent));
-	}
+	AioRiMakeRoom(&ahead->ring, distance_max + 1, sizeof(RiEvent),
+				  GetMemoryChunkContext(ahead));
 	ahead->open = true;
 	aio_ri_nahead++;
-	AioWindowOpen(&ahead->window, Min(distance_max, ahead->nevents), false);
+	AioWindowOpen(&ahead->window, Min(distance_max, (int) ahead->ring.room), false);
 	begin_at_due(ahead);
 }
 

@@ -94,6 +94,7 @@ struct AioRiBatch
 	Relation	table;			/* that is searched */
 	Relation	index;
 	bool		of_parent;		/* that is the one referred to */
+	AioTriggerUsage *usage;		/* of the trigger whose keys these are */
 
 	Place	   *places;			/* in the order of the queue */
 	uint32		nplaces;
@@ -111,13 +112,14 @@ struct AioRiBatch
 /*
  * Batches of events whose keys are found in this table by this index, the one
  * that is referred to if of_parent; NULL if that is not possible.  Both stay
- * open as long as it is used.  aio_pages_missed was 'missed' before the first
- * of the events.  Allocated in the current memory context.
+ * open as long as it is used, and 'usage' is kept.  aio_pages_missed was
+ * 'missed' before the first of the events.  Allocated in the current memory
+ * context.
  */
 AioRiBatch *
 AioRiMakeBatch(const AioRiSearch *search, const AioRiTarget *target,
 			   Relation table, Relation index, bool of_parent,
-			   uint64 missed)
+			   uint64 missed, AioTriggerUsage *usage)
 {
 	AioRiBatch *batch;
 	MemoryContext context;
@@ -155,6 +157,7 @@ AioRiMakeBatch(const AioRiSearch *search, const AioRiTarget *target,
 	batch->table = table;
 	batch->index = index;
 	batch->of_parent = of_parent;
+	batch->usage = usage;
 	batch->size = EVENTS_FIRST;
 	batch->size_max = EVENTS_MAX;
 	batch->missed = missed;
@@ -456,6 +459,7 @@ fill_batch(AioRiBatch *batch, Relation rel)
 	n = get_keys(batch, rel, keys, place_of);
 	nfound = AioBtreeFind(batch->index, batch->table, nkeys, keys, n, tids,
 						  reads ? limit : 0, &batch->nread);
+	AioCountKeysAhead(batch->usage, n);
 	if (reads)
 	{
 		batch->nread += read_rows(batch, tids, n, limit);

@@ -74,6 +74,7 @@ typedef struct RiCheck
 	bool		of_parent;
 	uint64		generation;		/* in which 'direct' is valid */
 	const AioRiDirect *direct;
+	AioTriggerUsage *usage;		/* of the trigger */
 
 	/* open in this resource owner */
 	ResourceOwner owner;
@@ -132,6 +133,7 @@ open_check(AioTriggerQueue *queue, Oid constraint, bool of_parent,
 	RiCheck    *check = palloc0(sizeof(RiCheck));
 
 	check->trigger = aio_trigger_due.trigger;
+	check->usage = AioTriggerUsageIn(queue, check->trigger);
 	check->missed = aio_pages_missed;
 	check->of_parent = of_parent;
 	check->owner = CurrentResourceOwner;
@@ -434,7 +436,8 @@ get_batch(RiCheck *check, Relation rel)
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
 	check->batch = AioRiMakeBatch(check->direct->search, check->direct->target,
 								  check->table, check->index,
-								  check->of_parent, check->missed);
+								  check->of_parent, check->missed,
+								  check->usage);
 	check->batch_tried = true;
 	MemoryContextSwitchTo(old);
 	return check->batch;
@@ -499,7 +502,10 @@ AioRiHasParent(const TriggerData *trigger, Oid constraint, Relation pk_rel,
 
 	if (check == NULL ||
 		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys))
+	{
+		AioRiCountQuery(trigger);
 		return false;
+	}
 	key.length = image_of(check, keys, row->tts_tupleDescriptor, (char *) key.image);
 	key.locked_at = GetCurrentCommandId(false);
 	locked = find_locked(check, &key, &found);
@@ -509,9 +515,14 @@ AioRiHasParent(const TriggerData *trigger, Oid constraint, Relation pk_rel,
 		if (found && locked != NULL)
 			*locked = key;
 	}
-	if (found)
-		table_close(pk_rel, NoLock);
-	return found;
+	if (!found)
+	{
+		AioRiCountQuery(trigger);
+		return false;
+	}
+	AioCountDirectCheck(check->usage);
+	table_close(pk_rel, NoLock);
+	return true;
 }
 
 /*
@@ -534,7 +545,11 @@ AioRiHasNoChild(const TriggerData *trigger, Oid constraint, Relation fk_rel,
 	if (check == NULL ||
 		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys) ||
 		find_child(check, trigger->tg_relation, keys))
+	{
+		AioRiCountQuery(trigger);
 		return false;
+	}
+	AioCountDirectCheck(check->usage);
 	table_close(fk_rel, NoLock);
 	return true;
 }

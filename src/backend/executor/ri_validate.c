@@ -34,14 +34,11 @@
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "ri.h"
+#include "ri_ring.h"
 #include "storage/aio.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-
-/* the part of a window that is looked up at a time */
-#define ROWS_AT_A_TIME(distance)	(((distance) + 7) / 8)
 
 /* A row that the scan has found, and that is not checked yet. */
 typedef struct ScannedRow
@@ -62,22 +59,11 @@ struct AioRiValidation
 	AioLookupWindow window;
 	bool		at_end;			/* of the scan */
 
-	/* in the order of the scan */
-	ScannedRow *rows;
-	uint32		nrows;			/* room, a power of 2 */
-	uint32		first;			/* the next one that is checked; counted, */
-	uint32		end;			/* like the end, */
-	uint32		ndone;			/* and the first that has a step to make */
+	AioRiRing	ring;			/* of ScannedRow, in the order of the scan */
 
 	/* while rows are looked up */
 	AioRiProbes probes;
 };
-
-static inline ScannedRow *
-row_at(AioRiValidation *validation, uint32 i)
-{
-	return &validation->rows[i % validation->nrows];
-}
 
 /*
  * A foreign key will be validated by a scan of the referencing table, of which
@@ -112,8 +98,8 @@ AioRiEndValidation(AioRiValidation *validation)
 		ExecDropSingleTupleTableSlot(validation->slot);
 	if (validation->probe_context != NULL)
 		MemoryContextDelete(validation->probe_context);
-	if (validation->rows != NULL)
-		pfree(validation->rows);
+	if (validation->ring.members != NULL)
+		pfree(validation->ring.members);
 	pfree(validation);
 }
 
@@ -132,33 +118,33 @@ fetch(AioRiValidation *validation, ScannedRow *row, TupleTableSlot *slot)
 static void
 add_key(AioRiValidation *validation, uint32 i, bool again, bool near)
 {
+	ScannedRow *row = AioRiMember(&validation->ring, i);
+
 	AioRiAddProbes(&validation->probes, validation->search, validation->slot,
-				   (int) (i - validation->first), &row_at(validation, i)->steps,
-				   again, near);
+				   (int) (i - validation->ring.first), &row->steps, again, near);
 }
 
 /* Find out what to probe.  Returns how many rows have not been before. */
 static int
 add_rows(AioRiValidation *validation)
 {
+	AioRiRing  *ring = &validation->ring;
 	uint32		distance = validation->window.distance;
-	uint32		near = distance / 2 + 1;
 	int			nnew = 0;
 
-	for (; validation->ndone != validation->end &&
-		 validation->ndone - validation->first < near; validation->ndone++)
+	for (; AioRiStepIsDue(ring, distance); ring->ndone++)
 	{
-		ScannedRow *row = row_at(validation, validation->ndone);
+		ScannedRow *row = AioRiMember(ring, ring->ndone);
 
 		if (memchr(row->steps.begun, true, sizeof(row->steps.begun)) == NULL)
 			continue;
 		fetch(validation, row, validation->slot);
-		add_key(validation, validation->ndone, true, true);
+		add_key(validation, ring->ndone, true, true);
 	}
-	while (validation->end - validation->first < distance && !validation->at_end)
+	while (AioRiAheadOf(ring) < distance && !validation->at_end)
 	{
-		ScannedRow *row = row_at(validation, validation->end);
-		bool		is_near = validation->end - validation->first < near;
+		ScannedRow *row = AioRiMember(ring, ring->end);
+		bool		is_near = AioRiAheadOf(ring) < AioRiNear(distance);
 
 		if (!table_scan_getnextslot(validation->scan, ForwardScanDirection,
 									validation->slot))
@@ -168,11 +154,9 @@ add_rows(AioRiValidation *validation)
 		}
 		MemSet(row, 0, sizeof(*row));
 		row->tid = validation->slot->tts_tid;
-		add_key(validation, validation->end, false, is_near);
+		add_key(validation, ring->end, false, is_near);
 		nnew++;
-		if (is_near && validation->ndone == validation->end)
-			validation->ndone++;
-		validation->end++;
+		AioRiAdd(ring, is_near);
 	}
 	ExecClearTuple(validation->slot);
 	return nnew;
@@ -196,21 +180,6 @@ look_ahead(AioRiValidation *validation)
 		AioWindowLooked(&validation->window, nnew, has_read);
 }
 
-/* Is it time to look at further rows, or to make steps that are left? */
-static bool
-is_to_look_ahead(AioRiValidation *validation)
-{
-	uint32		distance = validation->window.distance;
-	uint32		at_a_time = ROWS_AT_A_TIME(distance);
-
-	if (!AioScopeAllowed())
-		return false;
-	if (!validation->at_end)
-		return validation->end - validation->first + at_a_time <= distance;
-	return validation->ndone != validation->end &&
-		validation->ndone - validation->first + at_a_time <= Max(distance / 2, at_a_time);
-}
-
 /* The check before has had to wait for a page. */
 static void
 count_wait(AioRiValidation *validation)
@@ -232,15 +201,10 @@ count_wait(AioRiValidation *validation)
 	limit = AioLookupLimit(rel);
 	if (limit == 0)
 		return;
-	if (validation->rows == NULL)
-	{
-		validation->nrows = pg_nextpower2_32(limit + 1);
-		validation->rows =
-			MemoryContextAlloc(GetMemoryChunkContext(validation),
-							   validation->nrows * sizeof(ScannedRow));
-	}
+	AioRiMakeRoom(&validation->ring, limit + 1, sizeof(ScannedRow),
+				  GetMemoryChunkContext(validation));
 	validation->open = true;
-	AioWindowOpen(&validation->window, Min(limit, (int) validation->nrows), false);
+	AioWindowOpen(&validation->window, Min(limit, (int) validation->ring.room), false);
 }
 
 /*
@@ -263,14 +227,16 @@ AioRiNextRow(AioRiValidation *validation, TupleTableSlot *slot)
 			validation->open = false;
 			validation->waits = 0;
 		}
-		if (validation->open && is_to_look_ahead(validation))
+		if (validation->open && AioScopeAllowed() &&
+			AioRiIsToLookAhead(&validation->ring, validation->window.distance,
+							   !validation->at_end))
 			look_ahead(validation);
 	}
-	if (validation->first != validation->end)
+	if (AioRiAheadOf(&validation->ring) > 0)
 	{
-		if (validation->ndone == validation->first)
-			validation->ndone++;
-		fetch(validation, row_at(validation, validation->first++), slot);
+		fetch(validation, AioRiMember(&validation->ring, validation->ring.first),
+			  slot);
+		AioRiPass(&validation->ring);
 	}
 	else
 		found = !validation->at_end &&

@@ -45,6 +45,16 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION aio_session_batches() IS
 'statistics of index entries that statements of this session have inserted in batches, in index order';
 
+CREATE FUNCTION aio_session_checks(
+    OUT direct bigint,
+    OUT queries bigint,
+    OUT ahead bigint)
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION aio_session_checks() IS
+'statistics of foreign keys that this session has checked, with and without queries, and of keys looked up ahead of their checks';
+
 CREATE FUNCTION aio_session_preallocation(
     OUT extensions bigint,
     OUT waits bigint,

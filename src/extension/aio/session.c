@@ -17,6 +17,7 @@
 PG_FUNCTION_INFO_V1(aio_session_stats);
 PG_FUNCTION_INFO_V1(aio_session_blocked);
 PG_FUNCTION_INFO_V1(aio_session_batches);
+PG_FUNCTION_INFO_V1(aio_session_checks);
 PG_FUNCTION_INFO_V1(aio_session_preallocation);
 PG_FUNCTION_INFO_V1(aio_session_wal);
 PG_FUNCTION_INFO_V1(aio_session_stats_reset);
@@ -125,6 +126,22 @@ aio_session_batches(PG_FUNCTION_ARGS)
 		Int64GetDatum(stats->batches_before_query),
 		Int64GetDatum(stats->leaf_visits),
 		Int64GetDatum(stats->bytes_spilled),
+	};
+
+	PG_RETURN_DATUM(row_of(fcinfo, values, lengthof(values)));
+}
+
+/*
+ * Foreign keys that were checked, and what was looked up ahead for checks.
+ */
+Datum
+aio_session_checks(PG_FUNCTION_ARGS)
+{
+	const AioSessionStats *stats = shown();
+	Datum		values[] = {
+		Int64GetDatum(stats->checks_direct),
+		Int64GetDatum(stats->checks_by_query),
+		Int64GetDatum(stats->check_keys_ahead),
 	};
 
 	PG_RETURN_DATUM(row_of(fcinfo, values, lengthof(values)));

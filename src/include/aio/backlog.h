@@ -44,7 +44,6 @@ extern PGDLLIMPORT bool aio_backlogs_exist;
 /* rows applied by logical replication that may have a backlog */
 extern PGDLLIMPORT uint64 aio_rows_applied;
 
-extern void AioExplainInitialize(void);
 extern bool AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 						 TupleTableSlot *slot, bool canSetTag);
 extern void AioDrainStatement(EState *estate);

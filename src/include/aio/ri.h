@@ -13,6 +13,7 @@
 #include "access/attnum.h"
 #include "commands/trigger.h"
 #include "executor/tuptable.h"
+#include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
 /* aio.direct_foreign_key_checks */
@@ -30,6 +31,15 @@ typedef struct AioRiConstraint
 	Oid			pf_eq_oprs[INDEX_MAX_KEYS]; /* PK = FK */
 } AioRiConstraint;
 
+/* What a trigger of a statement has done, and what was looked up for it. */
+typedef struct AioTriggerUsage
+{
+	Oid			trigger;
+	uint64		direct;			/* checks of foreign keys without a query */
+	uint64		queries;		/* checks, and actions, by a query */
+	uint64		ahead;			/* keys that were looked up ahead */
+} AioTriggerUsage;
+
 /* ri_triggers_internals.c */
 extern void AioRiGetConstraint(Oid id, AioRiConstraint *constraint);
 
@@ -40,6 +50,11 @@ extern bool AioRiHasNoChild(const TriggerData *trigger, Oid constraint,
 							Relation fk_rel, TupleTableSlot *row);
 extern void AioRiCloseTables(void);
 extern void AioRiInitialize(void);
+
+/* ri_usage.c */
+extern void AioRiCountQuery(const TriggerData *trigger);
+extern const AioTriggerUsage *AioTriggerUsageOf(const ResultRelInfo *rri,
+												Oid trigger);
 
 /* ri_ahead.c */
 extern PGDLLIMPORT int aio_ri_nahead;

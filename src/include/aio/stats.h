@@ -32,6 +32,11 @@ typedef struct AioSessionStats
 	uint64		bytes_spilled;	/* of entries, to temporary files */
 	uint64		leaf_visits;	/* pages found for them, by search or forecast */
 
+	/* foreign keys, and others that are checked by triggers */
+	uint64		checks_direct;	/* without a query */
+	uint64		checks_by_query;
+	uint64		check_keys_ahead;	/* looked up ahead of their checks */
+
 	/* extensions of files */
 	uint64		preallocation_hits; /* that used preallocated space */
 	uint64		preallocation_waits;	/* that waited for it */

@@ -54,6 +54,9 @@ AioStatsShown(AioSessionStats *shown)
 	SINCE_BASE(batches_before_query);
 	SINCE_BASE(bytes_spilled);
 	SINCE_BASE(leaf_visits);
+	SINCE_BASE(checks_direct);
+	SINCE_BASE(checks_by_query);
+	SINCE_BASE(check_keys_ahead);
 	SINCE_BASE(preallocation_hits);
 	SINCE_BASE(preallocation_waits);
 	SINCE_BASE(preallocation_requests);

@@ -32,3 +32,19 @@ ri_restrict(TriggerData *trigdata, bool is_no_action)
 	SPI_connect();
 	return PointerGetDatum(NULL);
 }
+
+Datum
+RI_FKey_cascade_del(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigdata = context_of(fcinfo);
+
+	SPI_connect();
+	return PointerGetDatum(NULL);
+}
+
+static Datum
+ri_set(TriggerData *trigdata)
+{
+	SPI_connect();
+	return PointerGetDatum(NULL);
+}

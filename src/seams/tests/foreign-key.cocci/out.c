@@ -36,3 +36,20 @@ ri_restrict(TriggerData *trigdata, bool is_no_action)
 	SPI_connect();
 	return PointerGetDatum(NULL);
 }
+
+Datum
+RI_FKey_cascade_del(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigdata = context_of(fcinfo);
+	AioRiCountQuery(trigdata);
+	SPI_connect();
+	return PointerGetDatum(NULL);
+}
+
+static Datum
+ri_set(TriggerData *trigdata)
+{
+	AioRiCountQuery(trigdata);
+	SPI_connect();
+	return PointerGetDatum(NULL);
+}
