@@ -1,7 +1,8 @@
 """Statements that look up a key for each row that they write: upserts, and loads of rows that refer to others.
 
 Each of these rows has to be looked up before it is written, or its parents afterwards, and all indexes of the table get
-entries. So both lookups ahead and awaited index inserts are off on the one side and on on the other.
+entries. So lookups ahead, awaited index inserts and checks of foreign keys without a query are off on the one side and on
+on the other.
 """
 
 from statements import Chapter, Statement
@@ -34,10 +35,11 @@ CHAPTER = Chapter(
     heading="Upserts and foreign keys",
     caption="Statements that look up a key for each row that they write, nothing in memory, direct I/O",
     switch="awaiting and lookups ahead",
-    difference="aio.await_index_inserts, off or on, and aio.lookup_ahead, 0 or the default",
+    difference="aio.await_index_inserts and aio.direct_foreign_key_checks, off or on, and aio.lookup_ahead, 0 or the default",
     about="INSERT ... ON CONFLICT DO UPDATE looks for the flight of the same carrier, number and hour, and updates it, or "
           "inserts a new one. An updated column is indexed, so both need entries in all indexes. COPY of lines looks up "
           "the order, the part and the supplier of each, and inserts entries into the five indexes. With awaiting and "
-          "lookups ahead off, all these pages are read one after the other.",
-    settings={"off": "SET aio.await_index_inserts = off; SET aio.lookup_ahead = 0", "on": ""},
+          "lookups ahead off, all these pages are read one after the other, and each foreign key is checked by a query.",
+    settings={"off": "SET aio.await_index_inserts = off; SET aio.lookup_ahead = 0; SET aio.direct_foreign_key_checks = off",
+              "on": ""},
     statements=STATEMENTS)

@@ -38,6 +38,7 @@
 #include "aio/index_insert.h"
 #include "aio/index_policy.h"
 #include "aio/index_task.h"
+#include "aio/stats.h"
 #include "aio/task.h"
 #include "catalog/catalog.h"
 #include "commands/copyfrom_internal.h"
@@ -242,6 +243,9 @@ may_collect_row(const EState *estate, bool update)
 		(update || estate->es_plannedstmt->commandType != CMD_UPDATE);
 }
 
+/* lookup.c; tasks have awaited pages to insert the entries of a row */
+void		(*aio_entries_awaited_hook) (const EState *estate) = NULL;
+
 /*
  * Insert the index entries of one row.  Arguments, result and errors are
  * those of ExecInsertIndexTuples().
@@ -255,6 +259,7 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 	AioTablePolicy *policy = NULL;
 	AioTableBacklog *table = NULL;
 	bool		collects = false;
+	uint64		reads = aio_session_stats_data.reads;
 	List	   *recheck;
 
 	if (noDupErr)
@@ -270,6 +275,8 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 	recheck = insert_row(policy, table, collects, rri, slot, estate, update,
 						 noDupErr, specConflict, arbiterIndexes,
 						 onlySummarizing);
+	if (unlikely(aio_session_stats_data.reads != reads))
+		aio_entries_awaited_hook(estate);
 
 	/* the row dies now, and its entries must not be inserted later */
 	if (collects && specConflict != NULL && *specConflict)

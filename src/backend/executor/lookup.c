@@ -26,6 +26,7 @@
 #include "access/xact.h"
 #include "aio/executor_run.h"
 #include "aio/io_internal.h"
+#include "aio/index_insert.h"
 #include "aio/lookup.h"
 #include "aio/read.h"
 #include "aio/usage.h"
@@ -43,8 +44,9 @@
 #define WAITS_BEFORE_SEARCH		3
 
 /*
- * Somebody waits for a page of this relation.  Returns whether the loop has
- * looked it up too late, or it has been forgotten again.
+ * Somebody waits for a page of this relation; or for NULL, of one of those that
+ * the loop looks up, perhaps.  Returns whether the loop has looked it up too
+ * late, or it has been forgotten again.
  */
 static bool
 loop_waits(AioLookupLoop *loop, Relation rel)
@@ -139,6 +141,25 @@ page_is_missed(ReadBuffersOperation *operation)
 	PG_END_TRY();
 }
 
+/*
+ * Tasks have awaited pages to insert the index entries of a row: those of the
+ * next rows may be read ahead, if the statement knows them.
+ */
+static void
+entries_awaited(const EState *estate)
+{
+	AioExecutorRun *run = AioRunning();
+
+	if (run == NULL || run->query->estate != estate || aio_lookup_ahead == 0 ||
+		++run->misses < WAITS_BEFORE_SEARCH)
+		return;
+	foreach_ptr(AioLookupLoop, loop, AioLookupsOf(run->query)->loops)
+	{
+		if (loop->insert != NULL && !loop->open && !loop->closed_for_good)
+			(void) loop_waits(loop, NULL);
+	}
+}
+
 #ifdef USE_ASSERT_CHECKING
 
 static ExecutorRun_hook_type prev_ExecutorRun;
@@ -182,6 +203,7 @@ void
 AioLookupInitialize(void)
 {
 	aio_read_hook = page_is_missed;
+	aio_entries_awaited_hook = entries_awaited;
 #ifdef USE_ASSERT_CHECKING
 	prev_ExecutorRun = ExecutorRun_hook;
 	ExecutorRun_hook = look_at_once;

@@ -181,7 +181,7 @@ typedef struct AioLookupProjection
 	ProjectionInfo *output;		/* makes what the node returns of such a row */
 } AioLookupProjection;
 
-/* INSERT ... ON CONFLICT (lookup_insert.c) */
+/* INSERT and MERGE (lookup_insert.c) */
 typedef struct AioLookupInsert AioLookupInsert;
 
 /* How many rows of a loop are going to be asked for? */
@@ -320,7 +320,8 @@ extern AioLookupInsert *AioFindInsertLookups(ModifyTableState *mtstate,
 											 bool *later);
 extern void AioCompileInsert(AioLookupInsert *insert, PlanState *node,
 							 AioLookupProjection *projection);
-extern TupleTableSlot *AioInsertColumns(const AioLookupInsert *insert,
+extern void AioCompileMerge(AioLookupInsert *insert, ExprContext *econtext);
+extern TupleTableSlot *AioInsertColumns(AioLookupInsert *insert,
 										TupleTableSlot *row);
 extern List *AioInsertTargets(AioLookupInsert *insert, TupleTableSlot *columns);
 extern Relation AioInsertReads(const AioLookupInsert *insert, Relation rel);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lookup_insert.c
- *	  INSERT: what is looked for with a row that will be inserted.
+ *	  INSERT and MERGE: what is looked for with a row that will be inserted.
  *
  * With ON CONFLICT, before a row is inserted, its keys are searched in the
  * indexes that arbitrate, and the row is read with which it conflicts;
@@ -15,6 +15,12 @@
  * some of them has side effects, such as that a sequence is advanced, the
  * plan's topmost node evaluates its target list later (lookup_projection.c),
  * and keys with such columns are not looked up.
+ *
+ * MERGE knows that a row is new when its plan has found no row of the table to
+ * go with it.  If there is a single action for such rows, what it will insert
+ * is computed ahead, and its keys are looked up in all unique indexes, whose
+ * entries do not wait.  All is computed again when the row is inserted, and an
+ * error is raised then.
  *
  * In a partitioned table, the row's partition is found without anything being
  * opened.  A partition into which nothing has been inserted yet is not known.
@@ -30,6 +36,7 @@
 #include "postgres.h"
 
 #include "access/sysattr.h"
+#include "aio/error_point.h"
 #include "aio/executor_partition.h"
 #include "aio/index_policy.h"
 #include "catalog/index.h"
@@ -53,6 +60,11 @@ struct AioLookupInsert
 	/* if the plan evaluates its target list later */
 	Bitmapset  *missing;		/* columns that cannot be had ahead */
 	ProjectionInfo *columns;	/* gives the others, of a row that is ahead */
+
+	/* of MERGE, whose action also has missing columns */
+	MergeAction *action;
+	ExprState  *condition;		/* NULL: none */
+	bool		has_failed;		/* evaluating them has */
 };
 
 /* A table, or a partition, that rows go to. */
@@ -154,17 +166,33 @@ on_conflict(const AioLookupInsert *insert)
 		ONCONFLICT_NONE;
 }
 
+/* The table whose columns rows have, before they go to a partition. */
+static ResultRelInfo *
+table_of(const AioLookupInsert *insert)
+{
+	return insert->action != NULL ? insert->mtstate->rootResultRelInfo :
+		insert->mtstate->resultRelInfo;
+}
+
+/* Are rows of the table read when this index is looked at? */
+static bool
+has_rows_read(const AioLookupInsert *insert, const ResultRelInfo *rri, int position)
+{
+	const IndexInfo *info = rri->ri_IndexRelationInfo[position];
+
+	return info->ii_ExclusionOps != NULL || on_conflict(insert) ||
+		!rri->ri_IndexRelationDescs[position]->rd_index->indimmediate;
+}
+
 /* Is this index looked at whenever a row is inserted? */
 static bool
 is_looked_at(const AioLookupInsert *insert, const ResultRelInfo *rri, int position)
 {
 	const IndexInfo *info = rri->ri_IndexRelationInfo[position];
 
-	if (info->ii_ExclusionOps != NULL)
-		return true;
-	return info->ii_Unique &&
-		(on_conflict(insert) ||
-		 !rri->ri_IndexRelationDescs[position]->rd_index->indimmediate);
+	return info->ii_ExclusionOps != NULL ||
+		(info->ii_Unique &&
+		 (insert->action != NULL || has_rows_read(insert, rri, position)));
 }
 
 /*
@@ -240,16 +268,18 @@ make_table(const AioLookupInsert *insert, ResultRelInfo *rri)
 
 /*
  * The targets that are probed for a row that is ahead, of which these are the
- * columns.
+ * columns; none if it will not be inserted.
  */
 List *
 AioInsertTargets(AioLookupInsert *insert, TupleTableSlot *columns)
 {
 	ModifyTableState *mtstate = insert->mtstate;
-	ResultRelInfo *rri = mtstate->resultRelInfo;
+	ResultRelInfo *rri = table_of(insert);
 	InsertTable *made;
 	MemoryContext old;
 
+	if (columns == NULL)
+		return NIL;
 	if (mtstate->mt_partition_tuple_routing != NULL)
 		rri = AioFindOpenPartition(mtstate, columns);
 	if (rri == NULL || rri->ri_IndexRelationDescs == NULL)
@@ -266,10 +296,50 @@ AioInsertTargets(AioLookupInsert *insert, TupleTableSlot *columns)
 	return made->targets;
 }
 
-/* Of a row that is ahead, the columns of the statement's table. */
-TupleTableSlot *
-AioInsertColumns(const AioLookupInsert *insert, TupleTableSlot *row)
+/*
+ * Of a row that MERGE's plan has given, the columns of the row that the action
+ * inserts; NULL if there is a row of the table to go with it, or the action has
+ * other rows in mind.
+ */
+static TupleTableSlot *
+merged_columns(AioLookupInsert *insert, TupleTableSlot *row)
 {
+	ExprContext *econtext = insert->columns->pi_exprContext;
+	TupleTableSlot *columns = NULL;
+	AioErrorPoint point;
+	bool		is_new;
+
+	(void) slot_getattr(row, insert->mtstate->resultRelInfo->ri_RowIdAttNo, &is_new);
+	if (!is_new || insert->has_failed)
+		return NULL;
+	econtext->ecxt_innertuple = row;
+	AioMarkErrorPoint(&point);
+	PG_TRY();
+	{
+		if (insert->condition == NULL || ExecQual(insert->condition, econtext))
+			columns = ExecProject(insert->columns);
+	}
+	PG_CATCH();
+	{
+		if (!AioMayBeDataError(geterrcode()))
+			PG_RE_THROW();
+		AioReturnToErrorPoint(&point);
+		insert->has_failed = true;
+		columns = NULL;
+	}
+	PG_END_TRY();
+	return columns;
+}
+
+/*
+ * Of a row that is ahead, the columns of the statement's table; NULL if it will
+ * not be inserted.
+ */
+TupleTableSlot *
+AioInsertColumns(AioLookupInsert *insert, TupleTableSlot *row)
+{
+	if (insert->action != NULL)
+		return merged_columns(insert, row);
 	if (insert->columns == NULL)
 		return row;
 	insert->columns->pi_exprContext->ecxt_outertuple = row;
@@ -277,13 +347,12 @@ AioInsertColumns(const AioLookupInsert *insert, TupleTableSlot *row)
 }
 
 /* The columns that can be had ahead, and nulls for the others. */
-void
-AioCompileInsert(AioLookupInsert *insert, PlanState *node,
-				 AioLookupProjection *projection)
+static List *
+columns_ahead(const AioLookupInsert *insert, List *original)
 {
 	List	   *targetlist = NIL;
 
-	foreach_node(TargetEntry, entry, node->plan->targetlist)
+	foreach_node(TargetEntry, entry, original)
 	{
 		Expr	   *expr = entry->expr;
 
@@ -294,10 +363,42 @@ AioCompileInsert(AioLookupInsert *insert, PlanState *node,
 		targetlist = lappend(targetlist,
 							 makeTargetEntry(expr, entry->resno, NULL, false));
 	}
-	insert->columns = AioProjectAhead(projection, targetlist);
+	return targetlist;
 }
 
-/* Does this index belong to those that are looked up?  NULL: does any? */
+/* Be ready for rows of this node, which computes its target list later. */
+void
+AioCompileInsert(AioLookupInsert *insert, PlanState *node,
+				 AioLookupProjection *projection)
+{
+	insert->columns = AioProjectAhead(projection,
+									  columns_ahead(insert, node->plan->targetlist));
+}
+
+/*
+ * Be ready for rows of MERGE's plan.  Values that are computed are in the
+ * memory of this expression context.
+ */
+void
+AioCompileMerge(AioLookupInsert *insert, ExprContext *econtext)
+{
+	PlanState  *node = &insert->mtstate->ps;
+	TupleDesc	desc = RelationGetDescr(table_of(insert)->ri_RelationDesc);
+	TupleTableSlot *slot;
+
+	if (insert->action == NULL)
+		return;
+	slot = MakeSingleTupleTableSlot(CreateTupleDescCopy(desc), &TTSOpsVirtual);
+	insert->columns =
+		ExecBuildProjectionInfo(columns_ahead(insert, insert->action->targetList),
+								econtext, slot, node, slot->tts_tupleDescriptor);
+	insert->condition = ExecInitQual((List *) insert->action->qual, node);
+}
+
+/*
+ * Is this one of the indexes that are looked up?  Or for NULL: does any look-up
+ * read rows?
+ */
 static bool
 is_searched(const AioLookupInsert *insert, const ResultRelInfo *rri,
 			const RelationData *rel)
@@ -306,8 +407,10 @@ is_searched(const AioLookupInsert *insert, const ResultRelInfo *rri,
 	{
 		const RelationData *index = rri->ri_IndexRelationDescs[i];
 
-		if (index != NULL && (rel == NULL || index == rel) &&
-			is_looked_at(insert, rri, i))
+		if (index == NULL || (rel != NULL && index != rel) ||
+			!is_looked_at(insert, rri, i))
+			continue;
+		if (rel != NULL || has_rows_read(insert, rri, i))
 			return true;
 	}
 	return false;
@@ -337,7 +440,7 @@ is_read(const AioLookupInsert *insert, const ResultRelInfo *rri,
 
 	if (on_conflict(insert) && (rel == NULL || rel == table))
 		return true;
-	if (rel == NULL && checks_later(table))
+	if (rel == NULL && (insert->action != NULL || checks_later(table)))
 		return true;
 	return is_searched(insert, rri, rel == table ? NULL : rel);
 }
@@ -350,7 +453,8 @@ Relation
 AioInsertReads(const AioLookupInsert *insert, Relation rel)
 {
 	const PartitionTupleRouting *routing = insert->mtstate->mt_partition_tuple_routing;
-	ResultRelInfo **partitions = &insert->mtstate->resultRelInfo;
+	ResultRelInfo *table = table_of(insert);
+	ResultRelInfo **partitions = &table;
 	int			n = 1;
 
 	if (routing != NULL)
@@ -363,18 +467,44 @@ AioInsertReads(const AioLookupInsert *insert, Relation rel)
 	return NULL;
 }
 
-/* Columns of the plan's rows that have side effects. */
+/* Columns that have side effects, or would have other values. */
 static Bitmapset *
-find_missing(const Plan *plan)
+find_missing(List *targetlist, bool errors)
 {
 	Bitmapset  *missing = NULL;
 
-	foreach_node(TargetEntry, entry, plan->targetlist)
+	foreach_node(TargetEntry, entry, targetlist)
 	{
-		if (AioExpressionHasSideEffects((Node *) entry->expr, true))
+		if (AioExpressionHasSideEffects((Node *) entry->expr, errors) ||
+			contain_volatile_functions((Node *) entry->expr))
 			missing = bms_add_member(missing, entry->resno);
 	}
 	return missing;
+}
+
+/*
+ * The action by which MERGE inserts new rows, if there is no other one for
+ * these, and it can be told ahead what it will insert.
+ */
+static MergeAction *
+find_action(const ModifyTableState *mtstate)
+{
+	List	   *actions =
+		mtstate->resultRelInfo->ri_MergeActions[MERGE_WHEN_NOT_MATCHED_BY_TARGET];
+	char		kind = mtstate->rootResultRelInfo->ri_RelationDesc->rd_rel->relkind;
+	MergeAction *action;
+
+	/* rows of a view have no place by which they are found */
+	if (list_length(actions) != 1 ||
+		!AttributeNumberIsValid(mtstate->resultRelInfo->ri_RowIdAttNo) ||
+		(kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE))
+		return NULL;
+	action = linitial_node(MergeActionState, actions)->mas_action;
+	if (action->commandType != CMD_INSERT ||
+		AioExpressionHasSideEffects(action->qual, false) ||
+		contain_volatile_functions(action->qual))
+		return NULL;
+	return action;
 }
 
 /*
@@ -389,18 +519,27 @@ AioFindInsertLookups(ModifyTableState *mtstate, bool *later)
 	const Plan *plan = outerPlan(node);
 	AioLookupInsert *insert;
 
-	if (mtstate->operation != CMD_INSERT ||
-		mtstate->resultRelInfo->ri_FdwRoutine != NULL ||
-		!(mtstate->resultRelInfo->ri_RelationDesc->rd_rel->relhasindex))
+	*later = false;
+	if ((mtstate->operation != CMD_INSERT && mtstate->operation != CMD_MERGE) ||
+		mtstate->rootResultRelInfo->ri_FdwRoutine != NULL ||
+		!mtstate->rootResultRelInfo->ri_RelationDesc->rd_rel->relhasindex)
 		return NULL;
 	insert = palloc0(sizeof(AioLookupInsert));
 	insert->mtstate = mtstate;
+	if (mtstate->operation == CMD_MERGE)
+	{
+		insert->action = find_action(mtstate);
+		if (insert->action == NULL)
+			return NULL;
+		insert->missing = find_missing(insert->action->targetList, false);
+		return insert;
+	}
 	*later = AioExpressionHasSideEffects((Node *) plan->targetlist, false);
 
 	/* a target list can be evaluated later for one purpose only */
 	if (*later && !is_read(insert, mtstate->resultRelInfo, NULL))
 		return NULL;
 	if (*later)
-		insert->missing = find_missing(plan);
+		insert->missing = find_missing(plan->targetlist, true);
 	return insert;
 }

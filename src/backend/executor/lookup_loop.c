@@ -15,9 +15,9 @@
  * its inner node.  A node with correlated subqueries in its target list or its
  * conditions takes rows of its own, and evaluates these later
  * (lookup_projection.c); so does one that looks at values which may be stored
- * out of line.  Of INSERT ... ON CONFLICT, those are taken that will be
- * inserted (lookup_insert.c), and rows of any node, if they go to somebody who
- * wants to know such values (lookup_toast.c).
+ * out of line.  Of INSERT ... ON CONFLICT, and of MERGE, those are taken that
+ * may be inserted (lookup_insert.c), and rows of any node, if they go to
+ * somebody who wants to know such values (lookup_toast.c).
  *
  * INVARIANT-62: outer rows are taken ahead only if producing them has no side
  * effects besides an error.  If a row may never be needed, producing it cannot
@@ -252,6 +252,8 @@ prepare(AioLookupLoop *loop)
 									 loop->projection->desc :
 									 ExecGetResultType(loop->outer));
 	loop->econtext = CreateExprContext(loop->outer->state);
+	if (loop->insert != NULL)
+		AioCompileMerge(loop->insert, loop->econtext);
 	if (loop->projection != NULL && loop->projection->values != NIL)
 		AioSetToastColumns(loop->toast, AioProjectedColumns(loop->projection));
 	MemoryContextSwitchTo(old);

@@ -5,9 +5,9 @@
  *
  * These are nested loops whose inner side looks up an index, or a TID, for each
  * outer row, nodes whose target list or conditions have subqueries that do,
- * inserts of rows that may conflict with others, scans in the order of an
- * index, and scans with array keys or arrays of TIDs; and rows whose values may
- * have to be fetched from a TOAST table.
+ * inserts of rows that may conflict with others, MERGE, scans in the order of
+ * an index, and scans with array keys or arrays of TIDs; and rows whose values
+ * may have to be fetched from a TOAST table.
  *
  * Nothing is opened, locked or looked up in catalogs here, except for the
  * properties of functions and types.
@@ -454,7 +454,7 @@ searches(const AioLookupTarget *target)
 	return has_arrays;
 }
 
-/* A node that inserts rows, unless they conflict with others. */
+/* A node that inserts rows, unless they conflict with others, or match them. */
 static void
 add_insert(AioLookups *lookups, ModifyTableState *node)
 {

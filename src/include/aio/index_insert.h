@@ -47,4 +47,6 @@ extern List *AioExecInsertIndexTuples(ResultRelInfo *resultRelInfo,
 									  bool onlySummarizing,
 									  AioInsertBatch *batch);
 
+extern PGDLLIMPORT void (*aio_entries_awaited_hook) (const EState *estate);
+
 #endif							/* AIO_INDEX_INSERT_H */
