@@ -129,6 +129,7 @@ class Cluster:
         self.port = PORT
         self.socket_dir = None
         self.sessions = []
+        self.memory_group = None    # a MemoryGroup in which the server runs from its next start
 
     def initdb(self, *options):
         """Create the data directory; --no-locale and UTF8, so that results are the same everywhere."""
@@ -225,7 +226,8 @@ class Cluster:
                                    (AS_ACCOUNT, self.install.program("pg_ctl"), "-s", "-w", "-D", self.data,
                                     *options, action)],
                                   stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd="/", env=environment(),
-                                  start_new_session=True)
+                                  start_new_session=True,
+                                  preexec_fn=self.memory_group.enter if self.memory_group else None)
             if done.returncode != 0:
                 said.seek(0)
                 raise PgError(f"pg_ctl {action} failed on {self.data}: {said.read().strip()}")

@@ -13,7 +13,7 @@ from measure import timed
 
 HELP = "many COPYs in a row into a 6M-row table with five random uuid indexes, direct I/O, checkpoints at their defaults"
 RUNS = 1
-GOAL_SECONDS, GOAL_ROWS = 3.5, 50_000
+GOAL_RATIO, GOAL_ROWS = 18, 50_000
 
 
 def add_options(parser):
@@ -44,8 +44,8 @@ def run(bench):
                  [[side, f"{one['mean_s']:.2f}", f"{one['max_s']:.2f}", report.number(args.load / one["mean_s"]),
                    report.number(one["checkpoints"] / args.runs, 1), f"{mean[sides[0]] / one['mean_s']:.2f}"]
                   for side, one in summary.items()])
-    if args.load == GOAL_ROWS:
-        report.goals([(f"COPYs in {GOAL_SECONDS:g} s", GOAL_SECONDS / mean["ours"], 1)])
+    if args.load == GOAL_ROWS and not args.ours_only:
+        report.goals([("mean time of stock / ours", mean["stock"] / mean["ours"], GOAL_RATIO)])
     bench.finish(summary=summary, runs=runs)
 
 

@@ -18,6 +18,7 @@
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
+#include "storage/fd.h"
 
 /* aio.write_behind: writes in flight per process; 0 is to wait for each */
 extern PGDLLIMPORT int aio_write_behind;
@@ -85,6 +86,13 @@ static inline int
 AioHandleDataPage(uint64 data)
 {
 	return data >> 32;
+}
+
+/* Are data files read and written with direct I/O? */
+static inline bool
+AioUsesDirectIO(void)
+{
+	return (io_direct_flags & IO_DIRECT_DATA) != 0;
 }
 
 /* write.c */

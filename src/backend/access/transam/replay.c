@@ -13,6 +13,8 @@
  * makes one I/O of neighbours, and one system call of several I/Os.  Its read
  * begins before the record that needs it is replayed.  Nothing is staged while
  * records are replayed, since redo may wait for whoever waits for the page.
+ * With buffered I/O, the kernel is only given a hint of a page that has no
+ * wanted neighbours.
  *
  * INVARIANT-79: reading ahead decides nothing.  No page is read which a record
  * before would make anew from an image, as that one may be torn.  No page is
@@ -182,6 +184,19 @@ will_be_made(const RelFileLocator *rlocator, BlockNumber block,
 }
 
 /*
+ * Should the kernel read this page into its cache, and redo copy it from there?
+ * That takes two cheap system calls.  With io_uring, a buffered read of one
+ * page takes this process more; an I/O worker relieves it, but needs a
+ * processor that is free.  Nobody learns when the I/O of a hint ends: the limit
+ * of pages applies to hints, that of I/Os does not.
+ */
+static bool
+hint_is_enough(int nblocks)
+{
+	return nblocks == 1 && !AioUsesDirectIO();
+}
+
+/*
  * The reads of pages that are wanted begin: of those that the record at
  * 'needed' needs, and of others as long as there is room for their I/Os.  That
  * they are for pages which redo may not need is known here only: damaged ones
@@ -200,15 +215,22 @@ begin_wanted(XLogRecPtr needed)
 	for (n = 0; n < nwanted; n++)
 	{
 		WantedRead *one = &wanted[n];
+		SMgrRelation smgr;
 		Buffer		buffers[MAX_IO_COMBINE_LIMIT];
 
 		if (one->lsn > needed && AioReadAheadIsFull(max_ios))
 			break;
-		AioReadFileAhead(smgropen(one->rlocator, INVALID_PROC_NUMBER),
-						 one->block, one->nblocks, max_ios, depth, buffers);
+		smgr = smgropen(one->rlocator, INVALID_PROC_NUMBER);
+		aio_replay_wanted -= one->nblocks;
+		if (hint_is_enough(one->nblocks))
+		{
+			smgrprefetch(smgr, MAIN_FORKNUM, one->block, 1);
+			continue;
+		}
+		AioReadFileAhead(smgr, one->block, one->nblocks, max_ios, depth,
+						 buffers);
 		for (int j = 0; j < one->nblocks; j++)
 			one->references[j]->prefetch_buffer = buffers[j];
-		aio_replay_wanted -= one->nblocks;
 	}
 	AioSubmitBatch();
 	zero_damaged_pages = zero;

@@ -308,9 +308,13 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 
 	pgaio_io_get_wref(ioh, &write->wref);
 
-	/* who writes one page after the other does nothing else meanwhile */
-	if (!AmCheckpointerProcess() && !AmBackgroundWriterProcess() &&
-		AioIsQuick(AIO_KIND_WRITE, write->tag.spcOid))
+	/*
+	 * Checkpointer and background writer write one page after the other, and
+	 * do nothing else meanwhile.
+	 */
+	if (!AioUsesDirectIO() ||
+		(!AmCheckpointerProcess() && !AmBackgroundWriterProcess() &&
+		 AioIsQuick(AIO_KIND_WRITE, write->tag.spcOid)))
 	{
 		/* it may take longer than expected */
 		if (pgaio_my_backend->num_staged_ios > 0)

@@ -6,7 +6,9 @@
  * A backend that needs a buffer and meets a dirty one starts to write it, and
  * goes on to the next.  The clock hand has passed the buffers that it has
  * started to write, so these are kept in a list, and are the next victims in
- * the order in which their writes began.
+ * the order in which their writes began.  With buffered I/O writes are complete
+ * when they have been started; neighbours are still written together, and
+ * victims whose WAL is not on disk passed over.
  *
  * Whoever has to write many buffers (checkpointer, background writer, a backend
  * that flushes a relation) starts as many writes as may be in flight, and waits
@@ -91,6 +93,9 @@ static bool waiting = false;
 
 bool		aio_reclaiming = false;
 
+/* the last write that was started is one of a victim, and buffered */
+static bool write_back_due = false;
+
 /* the first write without buffers that has failed, and whose it was */
 static PgAioReturn failure;
 static const void *failure_owner = NULL;
@@ -126,20 +131,23 @@ counts_agree(void)
 }
 #endif
 
-/* How many writes may be in flight? */
+/* How many writes may be tracked? */
 static inline int
 depth(void)
 {
-	if (io_method == IOMETHOD_SYNC || !(io_direct_flags & IO_DIRECT_DATA))
+	if (io_method == IOMETHOD_SYNC)
 		return 0;
 	return Min(aio_write_behind, io_max_concurrency * 3 / 8);
 }
 
-/* Are pages written without waiting at all, as things are? */
+/*
+ * Are pages written without waiting at all, as things are?  To write with
+ * buffered I/O is to copy, and so is not worth it.
+ */
 bool
 AioWritesBehind(void)
 {
-	return depth() > 0;
+	return AioUsesDirectIO() && depth() > 0;
 }
 
 /*
@@ -206,7 +214,7 @@ AioWrite *
 AioWaitForWriteSlot(void)
 {
 	/* otherwise there never is room */
-	Assert(AioWritesBehind());
+	Assert(depth() > 0);
 	while (aio_writes_tracked >= depth())
 		forget_oldest();
 	return &nth(aio_writes_tracked)->write;
@@ -416,6 +424,28 @@ wait_for_wal(bool may_suspend)
 }
 
 /*
+ * The kernel has the last victim and its neighbours: backend_flush_after says
+ * when it is asked to write them.  Not done at once because the victim is
+ * locked then.
+ */
+static void
+write_back(void)
+{
+	const AioWrite *write = &nth(aio_writes_tracked - 1)->write;
+
+	Assert(aio_writes_tracked > 0);
+	write_back_due = false;
+	for (int i = 0; i < write->nbuffers; i++)
+	{
+		BufferTag	tag = write->tag;
+
+		tag.blockNum += i;
+		ScheduleBufferTagForWriteback(&BackendWritebackContext,
+									  write->io_context, &tag);
+	}
+}
+
+/*
  * In place of StrategyGetBuffer() while writes are tracked, or too many
  * victims have been passed over: a buffer without pins, its header locked.
  *
@@ -426,6 +456,8 @@ BufferDesc *
 AioNextVictim(BufferAccessStrategy strategy, uint32 *buf_state, bool *from_ring,
 			  bool may_suspend)
 {
+	if (write_back_due)
+		write_back();
 	while (aio_writes_tracked > 0 &&
 		   (looked || aio_victims_lack_wal || take_oldest))
 	{
@@ -518,6 +550,7 @@ AioWriteVictim(BufferDesc *buf, BufferAccessStrategy strategy,
 	{
 		case AIO_WRITE_STARTED:
 			AioSubmitWrite(strategy);
+			write_back_due = !AioUsesDirectIO();
 			passed_over = 0;
 			take_oldest = false;
 			if (strategy != NULL)
@@ -608,7 +641,7 @@ AioFlushBuffer(BufferDesc *buf)
 		which = AmCheckpointerProcess() ? AIO_NEIGHBOURS_CHECKPOINT :
 			AIO_NEIGHBOURS_DIRTY;
 
-	if (depth() == 0)
+	if (!AioWritesBehind())
 		return false;
 	if (aio_writes_tracked >= depth())
 	{

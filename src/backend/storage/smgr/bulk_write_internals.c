@@ -103,7 +103,7 @@ flush_behind(BulkWriteState *bulkstate, BlockNumber first, BlockNumber last)
 	BlockNumber step = aio_bulk_flush_after;
 
 	if (step == 0 || bulkstate->use_wal || !enableFsync ||
-		(io_direct_flags & IO_DIRECT_DATA) != 0 ||
+		AioUsesDirectIO() ||
 		SmgrIsTemp(bulkstate->smgr) || first / step == (last + 1) / step ||
 		first < step)
 		return;

@@ -44,7 +44,8 @@ sub recover
 	@files = files_of($node) unless @files;
 	my ($ahead, $skipped) = split /\|/, $node->safe_psql('postgres',
 		'SELECT prefetch, skip_init + skip_new + skip_fpw + skip_rep FROM pg_stat_recovery_prefetch');
-	my $reads = $node->safe_psql('postgres', q{SELECT started FROM pg_stat_aio WHERE backend_type = 'startup' AND kind = 'read'}) || 0;
+	my ($reads, $begun) = split /\|/, $node->safe_psql('postgres',
+		q{SELECT coalesce(sum(started), 0), coalesce(sum(started - completed_inline), 0) FROM pg_stat_aio WHERE backend_type = 'startup' AND kind = 'read'});
 	$node->stop;
 
 	my $digest = Digest::MD5->new;
@@ -54,8 +55,8 @@ sub recover
 		$digest->addfile($handle);
 		close $handle;
 	}
-	note "$method, $direct, $prefetch: $ahead ahead, $skipped skipped, $reads reads";
-	return ($ahead, $digest->hexdigest, $reads);
+	note "$method, $direct, $prefetch: $ahead ahead, $skipped skipped, $reads reads, of which $begun begin before they are needed";
+	return ($ahead, $digest->hexdigest, $reads, $begun);
 }
 
 my ($none, $digest) = recover('worker', '', 'off');
@@ -69,11 +70,13 @@ foreach my $way (replay_ways())
 {
 	my ($method, $direct) = @$way;
 	my $what = $method . ($direct ? ', direct' : ', buffered');
-	my ($ahead, $found, $reads) = recover($method, $direct, 'try');
+	my ($ahead, $found, $reads, $begun) = recover($method, $direct, 'try');
 
 	is($found, $digest, "$what: the same bytes");
 	cmp_ok($ahead, '>', 1000, "$what: pages are read ahead");
 	cmp_ok($reads, '>', 1000, "$what: which our statistics count");
+	cmp_ok($begun, $direct ? '>' : '<', $direct ? 1000 : $ahead / 10,
+		"$what: " . ($direct ? 'reads begin before pages are needed' : 'the kernel is told of most pages'));
 }
 my $found;
 ($none, $found) = recover('sync', direct_io_works() ? 'data' : '', 'try');
@@ -81,8 +84,9 @@ is($found, $digest, 'io_method = sync: the same bytes');
 is($none, 0, 'and nothing is read ahead, as in upstream') if direct_io_works();
 (undef, $found) = recover('worker', '', 'try', "shared_buffers = 128kB\nmax_connections = 4\n");
 is($found, $digest, 'with as few buffers as can be: the same bytes');
-(undef, $found) = recover('worker', '', 'try', "maintenance_io_concurrency = 1\nio_combine_limit = 1\n");
+(undef, $found, undef, my $begun) = recover('worker', '', 'try', "maintenance_io_concurrency = 1\nio_combine_limit = 1\n");
 is($found, $digest, 'one page at a time: the same bytes');
+is($begun, 0, 'the kernel is told of each');
 
 check_log($node, 'recovery');
 command_ok([ 'pg_checksums', '--check', $node->data_dir ], 'all checksums are right');

@@ -10,15 +10,18 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my @methods = ('worker', 'sync');
-push @methods, 'io_uring' if check_pg_config('#define USE_LIBURING 1');
+# I/O method, and debug_io_direct
+my @cases = ([ 'worker', 'data' ], [ 'worker', '' ], [ 'sync', 'data' ]);
+push @cases, [ 'io_uring', 'data' ] if check_pg_config('#define USE_LIBURING 1');
 
-foreach my $method (@methods)
+foreach my $case (@cases)
 {
+	my ($io_method, $direct) = @$case;
+	my $method = $io_method . ($direct ? '' : '_buffered');
 	my $node = PostgreSQL::Test::Cluster->new($method);
 	$node->init;
 	$node->append_conf('postgresql.conf',
-		"io_method = $method\nshared_buffers = 1MB\nio_max_concurrency = 32\ndebug_io_direct = data\nmax_connections = 20\nautovacuum = on\nautovacuum_naptime = 1s\nmax_wal_size = 64MB");
+		"io_method = $io_method\nshared_buffers = 1MB\nio_max_concurrency = 32\ndebug_io_direct = '$direct'\nmax_connections = 20\nautovacuum = on\nautovacuum_naptime = 1s\nmax_wal_size = 64MB");
 	$node->start;
 	$node->safe_psql(
 		'postgres', q{

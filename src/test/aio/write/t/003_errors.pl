@@ -11,19 +11,22 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my @methods = ('worker', 'sync');
-push @methods, 'io_uring' if check_pg_config('#define USE_LIBURING 1');
+# I/O method, and debug_io_direct
+my @cases = ([ 'worker', 'data' ], [ 'worker', '' ], [ 'sync', 'data' ]);
+push @cases, [ 'io_uring', 'data' ] if check_pg_config('#define USE_LIBURING 1');
 
-foreach my $method (@methods)
+foreach my $case (@cases)
 {
+	my ($io_method, $direct) = @$case;
+	my $method = $io_method . ($direct ? '' : '_buffered');
 	my $node = PostgreSQL::Test::Cluster->new($method);
 
 	# WAL segments are smaller than the limit
 	$node->init(extra => [ '--wal-segsize' => 1 ]);
 	$node->append_conf(
 		'postgresql.conf', qq{
-		io_method = $method
-		debug_io_direct = data
+		io_method = $io_method
+		debug_io_direct = '$direct'
 		shared_buffers = 1MB
 		io_max_concurrency = 32
 		bgwriter_lru_maxpages = 0
@@ -83,13 +86,14 @@ foreach my $method (@methods)
 	$node->start;
 	is($node->safe_psql('postgres', 'SELECT count(*), min(n), max(n) FROM t'), '700|2|3', "$method: the next one writes it");
 
-	# a new index
+	# a new index; buffered, its pages are copied by the backend itself
+	my $in_workers = $io_method eq 'worker' && $direct;
 	my $session = $node->background_psql('postgres', on_error_stop => 0);
 	$pid = $session->query_safe('SELECT pg_backend_pid()');
 	# with I/O workers, they alone fail: the file can be extended
-	$limit->(1024 * 1024, $method eq 'worker' ? () : $pid);
+	$limit->(1024 * 1024, $in_workers ? () : $pid);
 	$session->query('CREATE INDEX t_filler ON t (id, left(filler, 2000))');
-	like($session->{stderr}, $method eq 'worker' ? qr/ERROR:  could not write blocks \d+\.\.\d+ in file/ : qr/ERROR:  could not (?:write|extend)/, "$method: an index that cannot be written is not created");
+	like($session->{stderr}, $in_workers ? qr/ERROR:  could not write blocks \d+\.\.\d+ in file/ : qr/ERROR:  could not (?:write|extend)/, "$method: an index that cannot be written is not created");
 	$session->{stderr} = '';
 	$limit->('unlimited', $pid);
 	$session->query_safe('CREATE INDEX t_filler ON t (id, left(filler, 2000))');
