@@ -24,6 +24,7 @@
 extern PGDLLIMPORT double aio_quick_io_time;
 
 extern bool AioIsQuick(AioFutureKind kind, Oid tablespace);
+extern bool AioWillBeQuick(Oid tablespace);
 extern void AioNoteTime(AioFutureKind kind, PgAioHandle *ioh,
 						instr_time started);
 

@@ -53,7 +53,8 @@ typedef struct AioPageEvent
 /* What has become of a page that is wanted. */
 typedef enum AioReadAheadResult
 {
-	AIO_READ_AHEAD_HERE,		/* it was in memory, or being read */
+	AIO_READ_AHEAD_HERE,		/* it was in memory, or being read, or will be
+								 * read in no time (quick_io.c) */
 	AIO_READ_AHEAD_BEGUN,		/* it is being read now */
 	AIO_READ_AHEAD_FULL,		/* as much is in flight as may be */
 } AioReadAheadResult;

@@ -20,6 +20,9 @@
  * more reads are awaited before the next try.  So on a disk a small part of
  * the reads is not awaited, and less and less.
  *
+ * Lookups ahead of need ask, too: they leave a page that is quick, or tried, to
+ * whoever needs it.
+ *
  * Nothing depends on the answer but time.  It is asked for where I/O may be
  * awaited, and only such I/O counts.  What is synchronous in any case may be of
  * other files, which are in memory more often, or less.
@@ -160,6 +163,20 @@ AioIsQuick(AioFutureKind kind, Oid tablespace)
 	}
 	asked[kind == AIO_KIND_WRITE] = true;
 	return true;
+}
+
+/*
+ * Somebody is going to need a page soon, which could be read ahead: is it
+ * better to leave it to him?  A read that is tried begins later, so no other
+ * page is left until it is complete.  Neither suspends nor raises.
+ */
+bool
+AioWillBeQuick(Oid tablespace)
+{
+	if (aio_quick_io_time > 0 && asked[false] &&
+		get_pace(AIO_KIND_READ, tablespace)->phase == TRY)
+		return false;
+	return AioIsQuick(AIO_KIND_READ, tablespace);
 }
 
 static void

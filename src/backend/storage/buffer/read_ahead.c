@@ -25,6 +25,7 @@
 
 #include "aio/block.h"
 #include "aio/io_internal.h"
+#include "aio/quick_io.h"
 #include "aio/read.h"
 #include "lib/ilist.h"
 #include "storage/aio.h"
@@ -228,6 +229,10 @@ AioReadAheadCombined(Relation rel, BlockNumber block, int *nblocks)
 
 	*nblocks = 1;
 	if (n == 0)
+		return AIO_READ_AHEAD_HERE;
+
+	/* to begin the read would take longer than to wait for it */
+	if (n == 1 && AioWillBeQuick(rel->rd_locator.spcOid))
 		return AIO_READ_AHEAD_HERE;
 	if (is_full(INT_MAX, INT_MAX))
 		return AIO_READ_AHEAD_FULL;

@@ -75,6 +75,23 @@ sub check
 		$session->quit;
 	}
 
+	# pages that are looked up ahead of need
+	my $session = $node->background_psql('postgres');
+	my $join = 'SELECT count(t.b) FROM k JOIN t USING (a)';
+
+	$session->query_safe('CREATE TABLE k AS SELECT md5(n::text) AS a FROM generate_series(1, 100000, 7) n; ANALYZE k, t');
+	$session->query_safe('SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET enable_memoize = off; SET aio.quick_io_time = 0');
+	my ($read, $inline) = reads_of($session, $join);
+	cmp_ok($read, '>', 1000, 'lookups: pages are read');
+	cmp_ok($inline, '<', $read * 0.7, 'lookups: most of them ahead of need, if no read is quick');
+	$session->query_safe("SET aio.quick_io_time = '1s'");
+	reads_of($session, $join) for 1 .. 2;
+	($read, $inline) = reads_of($session, $join);
+	cmp_ok($read, '>', 1000, 'lookups: pages are read again');
+	# but for those of k, which a stream reads
+	cmp_ok($inline, '>', $read * 0.9, 'lookups: when they are needed, if all reads are quick');
+	$session->quit;
+
 	if ($direct)
 	{
 		my $session = $node->background_psql('postgres');
@@ -109,9 +126,17 @@ sub load
 {
 	my ($session, $seed) = @_;
 
+	return reads_of($session, "SELECT aio_session_stats_reset() \\g /dev/null\nINSERT INTO t SELECT md5(n || 'a' || $seed), md5(n || 'b' || $seed) FROM generate_series(1, 4000) n");
+}
+
+# The same of any statement.
+sub reads_of
+{
+	my ($session, $statement) = @_;
+
 	my $sum = "SELECT started, completed_inline FROM pg_stat_aio WHERE kind = 'read' AND backend_type = 'client backend'";
 	my @before = split /\|/, stat_of($session, $sum) || '0|0';
-	$session->query_safe("SELECT aio_session_stats_reset() \\g /dev/null\nINSERT INTO t SELECT md5(n || 'a' || $seed), md5(n || 'b' || $seed) FROM generate_series(1, 4000) n");
+	$session->query_safe($statement);
 	my @after = split /\|/, stat_of($session, $sum);
 	return ($after[0] - $before[0], $after[1] - $before[1]);
 }
