@@ -383,8 +383,8 @@ find_leaf(BtreeDrain *drain, uint32 entry)
 /*
  * If n entries, which belong to a leaf, have no room on it, but can be put
  * there if it is split, split it where it will be full.  This inserts one or
- * two of them, which change places with those before.  Returns how many.  The
- * leaf is pinned and locked exclusively, and stays so.
+ * two of them, and those before them move up.  Returns how many.  The leaf is
+ * pinned and locked exclusively, and stays so.
  */
 static uint32
 split_for_all(BtreeDrain *drain, Buffer leaf, AioEntry *entries, uint32 n)
@@ -424,8 +424,6 @@ split_for_all(BtreeDrain *drain, Buffer leaf, AioEntry *entries, uint32 n)
 						split.position, is_root ? NULL : &path[1]);
 	memmove(&entries[inserted], &entries[0],
 			(split.stay + 1 - inserted) * sizeof(AioEntry));
-	entries[inserted - 1] = last;
-	entries[0] = next;
 	_bt_lockbuf(drain->index, leaf, BT_WRITE);
 	return inserted;
 }

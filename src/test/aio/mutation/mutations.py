@@ -8,8 +8,9 @@ import collections
 Mutation = collections.namedtuple('Mutation', 'name file old new')
 
 BATCH = 'src/backend/access/index_batch'
-BTREE = ('aio_index/013_leaf_splits', 'aio_index/008_leaf', 'aio_index/009_leaf_changes', 'aio_sql_batched/regress', 'aio_index/002_random',
-         'aio_index/007_same_keys', 'aio_isolation_on/isolation')
+EXECUTOR = 'src/backend/executor'
+BTREE = ('aio_index/013_leaf_splits', 'aio_index/008_leaf', 'aio_index/009_leaf_changes', 'aio_index/015_page_cases',
+         'aio_sql_batched/regress', 'aio_index/002_random', 'aio_index/007_same_keys', 'aio_isolation_on/isolation')
 GIN = ('aio_index/011_gin_leaf', 'aio_sql_batched/regress', 'aio_isolation_on/isolation', 'aio_index/002_random')
 TESTS = {
     f'{BATCH}/btree_fill.c': BTREE,
@@ -18,11 +19,16 @@ TESTS = {
     f'{BATCH}/entry_sort.c': BTREE,
     f'{BATCH}/leaf_wal.c': BTREE[:3] + GIN[:1],
     f'{BATCH}/gin_fill.c': GIN,
+    f'{BATCH}/gin_drain.c': GIN,
+    f'{BATCH}/btree_am.c': ('aio_index/015_page_cases', 'aio_sql_batched/regress'),
+    f'{BATCH}/hash_drain.c': ('aio_sql_batched/regress', 'aio_index/015_page_cases'),
+    f'{BATCH}/leaf_stream.c': ('aio_sql_batched/regress', 'aio_index/013_leaf_splits', 'aio_index/001_backlog', 'aio_index/014_leaf_writers'),
+    f'{EXECUTOR}/backlog_spill.c': ('aio_index/010_spill', 'aio_sql_spilled/regress'),
 }
 
 
-def of(file, *mutations):
-    return [Mutation(name, f'{BATCH}/{file}', old, new) for name, old, new in mutations]
+def of(file, *mutations, folder=BATCH):
+    return [Mutation(name, f'{folder}/{file}', old, new) for name, old, new in mutations]
 
 
 MUTATIONS = [
@@ -59,20 +65,25 @@ MUTATIONS = [
         ('equal keys are not deduplicated', 'if (deduplicates && have_equal_keys(index, page, entries, known - 1))', 'if (false)'),
         ('a page above is split where the leaf was', 'aio_btree_split_before = InvalidOffsetNumber;\n\t*newitemonleft', '*newitemonleft'),
         ('a deleted page is taken for a leaf', 'if (!P_ISLEAF(opaque) || P_IGNORE(opaque) ||', 'if (!P_ISLEAF(opaque) ||'),
-        ('a page whose split is incomplete is taken for a leaf', ' || P_INCOMPLETE_SPLIT(opaque))', ')')),
+        ('a page whose split is incomplete is taken for a leaf', ' || P_INCOMPLETE_SPLIT(opaque))', ')'),
+        ('a leaf is split though versions of rows could be deleted', 'if (P_HAS_GARBAGE(opaque) || batch->unchanged)',
+         'if (P_HAS_GARBAGE(opaque))'),
+        ('equal keys are taken for the same bytes', 'Assert(key->heapkeyspace);', 'key->allequalimage = true;')),
     *of('btree_drain.c',
         ('entries equal to a separator go to its right', '_bt_compare(drain->index, key, page, mid) > 0)',
          '_bt_compare(drain->index, key, page, mid) >= 0)'),
         ('the first entry of the next leaf goes to this one', 'if (is_beyond(drain, mid, item))\n\t\t\thigh = mid;',
          'if (is_beyond(drain, mid, item))\n\t\t\thigh = mid + 1;'),
         ('an entry for which there is no room is forgotten', 'insert_entry(drain, first++);', 'first++;'),
-        ('an entry that was inserted with a split is inserted again', '\tentries[0] = next;\n', ''),
+        ('an entry that was inserted with a split is inserted again', 'memmove(&entries[inserted], &entries[0],',
+         '(void) memmove(&entries[0], &entries[0],'),
         ('a leaf is split with an entry of its left half', 'next = entries[split.stay];', 'next = entries[split.stay - 2];'),
         ('a page is left out of the path to a leaf', 'path[level - 1].bts_parent = &path[level];', ''),
         ('a conflict is forgotten', 'else if (!AioBtreeInsertOnLeaf(drain->batch, drain->key, leaf, tuple))\n\t\tAioBacklogConflict(drain->batch, tuple);',
          'else\n\t\tAioBtreeInsertOnLeaf(drain->batch, drain->key, leaf, tuple);'),
         ('the end of what is planned by a high key is ignored', 'end = find_end(drain, drain->planned, P_HIKEY);',
-         'end = drain->nentries;')),
+         'end = drain->nentries;'),
+        ('versions of rows are taken for new ones', 'UNIQUE_CHECK_NO, batch->unchanged,', 'UNIQUE_CHECK_NO, false,')),
     *of('nbtinsert_internals.c',
         ('an entry goes before the place where its leaf is split', 'aio_btree_split_before = offset;',
          'aio_btree_split_before = --offset;'),
@@ -103,4 +114,36 @@ MUTATIONS = [
         ('tuples are not logged together', 'if (together)\n', 'if (false)\n'),
         ('line pointers before the first are not logged', 'OffsetNumber first = moves_items(visit) ? FirstOffsetNumber :',
          'OffsetNumber first = false ? FirstOffsetNumber :')),
+    *of('gin_drain.c',
+        ('rows of several runs are in no order', 'if (!in_order)\n\t\tqsort', 'if (false)\n\t\tqsort'),
+        ('of a key with many rows, only the first ones are inserted', 'for (int i = 0; i < nparts; i++)\n\t\t\t{\n\t\t\t\tparts[i].again',
+         'for (int i = 0; i < 1; i++)\n\t\t\t{\n\t\t\t\tparts[i].again'),
+        ('a key that comes again is not said to', 'parts[i].again = i > 0;', 'parts[i].again = false;'),
+        ('keys of all columns are taken for the first when the list is left',
+         'if (gintuple_get_attrnum(&gin->ginstate, list->tuples[i]) != attnum)', 'if (false)'),
+        ('the last key of a row does not get into the list', 'row.ntuples = row.lentuples = end - first;',
+         'row.ntuples = row.lentuples = Max(end - first - 1, 1);'),
+        ('keys that are too large are collected', 'VARSIZE_ANY(DatumGetPointer(keys[i])) > KEY_BYTES_MAX))',
+         'VARSIZE_ANY(DatumGetPointer(keys[i])) > 10 * BLCKSZ))')),
+    *of('btree_am.c',
+        ('keys that are too large are collected', 'fits = MAXALIGN(IndexTupleSize(tuple)) <= BTMaxItemSize;', 'fits = true;')),
+    *of('hash_drain.c',
+        ('the last entry of a bucket is forgotten', 'i < run.end; i++)', 'i < run.end - 1; i++)'),
+        ('entries are put at the end of a page', 'entries[i].tuple, batch->heap, false);', 'entries[i].tuple, batch->heap, true);'),
+        ('pins are kept', '\t\tReleaseBuffer(buffer);\n\t\tAssert(run.end', '\t\tAssert(run.end'),
+        ('entries of an index that grows are sorted', 'return !grows;', 'return true;')),
+    *of('leaf_stream.c',
+        ('a stream that has run past the plan is not roused', '\t\tread_stream_reset(stream->stream);\n', ''),
+        ('only once it is planned', 'stream->complete = stream->planned == before;', 'stream->complete = true;'),
+        ('the number of reads in flight stays what a stream needs', 'PG_FINALLY();\n\t{\n\t\teffective_io_concurrency = save_concurrency;',
+         'PG_FINALLY();\n\t{'),
+        ('visits are not counted', '\taio_session_stats_data.leaf_visits++;\n', '')),
+    *of('backlog_spill.c',
+        ('a spilled entry is about another row', '\tcopy->t_tid = *tid;\n', ''),
+        ('files belong to a subtransaction', '\tCurrentResourceOwner = statement->owner;\n', ''),
+        ('files are begun where there is no room', 'if (memory < least || !AioTempHasRoom(budget()))', 'if (memory < least)'),
+        ('files grow where there is no room', 'return !AioTempHasRoom(budget());', 'return false;'),
+        ('entries are spilled though pages stay in memory', 'statement->nsorts == 0 && pages <= NBuffers / 2)', 'statement->nsorts == 0 && false)'),
+        ('the last entry in memory is not spilled', 'for (; batch->nentries > 0; batch->nentries--)', 'for (; batch->nentries > 1; batch->nentries--)'),
+        folder=EXECUTOR),
 ]

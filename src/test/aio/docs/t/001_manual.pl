@@ -36,6 +36,12 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX items_u1 ON items (u1);
 	CREATE INDEX items_u2 ON items (u2);
 	CREATE TABLE arrivals AS SELECT i AS id, gen_random_uuid() AS u1, gen_random_uuid() AS u2 FROM generate_series(1, 5000) i;
+	CREATE TABLE parts (id int PRIMARY KEY);
+	CREATE TABLE suppliers (id int PRIMARY KEY);
+	CREATE TABLE lines (part int REFERENCES parts, supplier int REFERENCES suppliers);
+	INSERT INTO parts SELECT generate_series(1, 1000);
+	INSERT INTO suppliers SELECT generate_series(1, 1000);
+	CREATE TABLE deliveries AS SELECT i AS part, i AS supplier FROM generate_series(1, 1000) i;
 });
 
 my $session = $node->background_psql('postgres', on_error_stop => 0);

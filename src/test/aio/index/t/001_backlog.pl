@@ -334,6 +334,20 @@ run(q{CREATE EXTENSION test_aio_core;
 my $some = batches(q{SELECT execute_some('INSERT INTO k SELECT * FROM source RETURNING id', 3000)});
 is($some->{entries}, 2000, 'a statement that is stopped before its end has collected');
 is($some->{batches}, 1, 'and is drained');
+is(run('SET effective_io_concurrency = 7; INSERT INTO k SELECT * FROM source; SHOW effective_io_concurrency'), '7',
+	'how many reads may be in flight is as it was');
+
+# an index with many pages above its leaves, each of which lists a few
+run(q{
+	CREATE TABLE wide (n int, w text);
+	ALTER TABLE wide ALTER w SET STORAGE EXTERNAL;
+	CREATE INDEX wide_w ON wide (w);
+	INSERT INTO wide SELECT n, repeat('x', 1000) || lpad(n::text, 6, '0') FROM generate_series(1, 8000, 2) n});
+$node->restart;
+my $read_ahead = run(q{
+	EXPLAIN (ANALYZE, AIO, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF)
+	INSERT INTO wide SELECT n, repeat('x', 1000) || lpad(n::text, 6, '0') FROM generate_series(2, 8000, 2) n ORDER BY hashint4(n)});
+like($read_ahead, qr/Index wide_w: .*max in flight=(?:[2-9]\d|1[6-9])$/m, 'the leaves below all of them are read ahead');
 
 # EXPLAIN
 run('DROP TABLE IF EXISTS k; CREATE TABLE k (LIKE source); CREATE INDEX k_a ON k (a); CREATE UNIQUE INDEX k_id ON k (id); CREATE INDEX "K" ON k (b)');

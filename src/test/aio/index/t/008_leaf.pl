@@ -84,6 +84,50 @@ cmp_ok($together, '>', 30, 'entries are logged together without images');
 cmp_ok($single, '<', 19000 / 3, 'and hardly one by one');
 check_standby('changes');
 
+# No more bytes are logged of a load than one by one, and, where ten entries go to
+# a leaf, no more than a third as many records; with images of the pages, and
+# without.  The pages know of their last record.  Rows that come before any are
+# collected are not in the index.
+sub logged_of_load
+{
+	my ($settings, $before) = @_;
+
+	return split /\|/, $primary->safe_psql('postgres', qq{
+		DROP TABLE IF EXISTS w;
+		CREATE TABLE w (LIKE source);
+		INSERT INTO w SELECT * FROM source WHERE id > 1000 AND id % 10 > 0;
+		CREATE INDEX w_u ON w (u, other) WITH (fillfactor = 80) WHERE id > 1000;
+		$before;
+		$settings;
+		SELECT pg_current_wal_insert_lsn() AS start \\gset
+		INSERT INTO w SELECT * FROM source WHERE id <= 1000 OR id % 10 = 0 ORDER BY id > 1000, hashint4(id);
+		SET synchronous_commit = on;
+		CREATE TEMP TABLE logged AS SELECT start_lsn, record_length, relblocknumber
+			FROM pg_get_wal_block_info(:'start', pg_current_wal_flush_lsn()) WHERE relfilenode = pg_relation_filenode('w_u');
+		SELECT count(*), sum(record_length),
+			(SELECT count(*) FROM (SELECT relblocknumber, max(start_lsn) AS lsn FROM logged GROUP BY 1) last
+				WHERE lsn >= (page_header(get_raw_page('w_u', relblocknumber::int))).lsn)
+		FROM (SELECT DISTINCT start_lsn, record_length FROM logged) x});
+}
+
+foreach my $before ('SELECT', 'CHECKPOINT')
+{
+	my ($records, $bytes, $unaware) = logged_of_load('RESET ALL', $before);
+	my $leaves = $primary->safe_psql('postgres', q{SELECT count(*) FROM bt_multi_page_stats('w_u', 1, -1) WHERE type = 'l'});
+	note "$before: $leaves leaves, $records records of $bytes bytes";
+	cmp_ok(1900 / $leaves, '>=', 10, "$before: ten entries go to a leaf");
+	is($unaware, 0, "$before: pages have the LSN of their last record");
+	foreach my $settings ('SET aio.index_batch_memory = 0', 'SET aio.await_index_inserts = off')
+	{
+		my ($single_records, $single_bytes) = logged_of_load($settings, $before);
+
+		note "$settings: $single_records records of $single_bytes bytes";
+		is($single_records, 1900, "$before, $settings: a record for each entry");
+		cmp_ok($bytes, '<=', $single_bytes, "$before, $settings: not more bytes");
+		cmp_ok($records, '<=', $single_records / 3, "$before, $settings: a third of the records");
+	}
+}
+
 # TIDs in the middle of posting lists, and pages with entries that are known to
 # be dead, which the standby does not know of
 is( $primary->safe_psql(
@@ -100,6 +144,18 @@ is( $primary->safe_psql(
 ($single, $together) = split /\|/, logged('id % 3 < 2', @consistency);
 cmp_ok($together, '>', 30, 'entries are logged together beside dead ones');
 check_standby('posting lists and hints');
+
+# nulls in keys that are enforced, which are not equal for that
+$together = $primary->safe_psql(
+	'postgres', q{
+	CREATE TABLE nulls (few int, u uuid, UNIQUE (few, u) WITH (deduplicate_items = off));
+	SET aio.batch_unique_keys = on;
+	SELECT pg_current_wal_insert_lsn() AS start \gset
+	INSERT INTO nulls SELECT few, NULL FROM source WHERE id <= 5000;
+	SET synchronous_commit = on;
+	SELECT count(*) FROM pg_get_wal_block_info(:'start', pg_current_wal_flush_lsn())
+		WHERE relfilenode = pg_relation_filenode('nulls_few_u_key') AND resource_manager = 'Generic'});
+cmp_ok($together, '>', 3, 'entries of null keys are logged together');
 
 # keys that are enforced: new ones, and some that are there, but dead
 $primary->safe_psql('postgres', "$_;\nINSERT INTO k SELECT * FROM source WHERE id % 2 = 1;\nDELETE FROM k WHERE id % 3 = 0;\n"

@@ -247,6 +247,14 @@ SKIP:
 	check('cancelled');
 }
 
+# The pages of an index that is larger than the entries, but fits into memory, are
+# not read again by each batch.
+$node->append_conf('postgresql.conf', 'shared_buffers = 64MB');
+$node->restart;
+renew();
+is(batches("INSERT INTO t $random")->{spilled}, 0, 'with more memory for pages, nothing is spilled');
+check('more memory for pages');
+
 # every kind of key, with merges of many small sorts
 SKIP:
 {

@@ -216,6 +216,19 @@ is( $primary->safe_psql(
 	SELECT count(*) FROM many WHERE ints @> '{12}'}),
 	"\n200000\n66667", 'a key of many rows');
 
+# a key of few rows, and then of so many that its parts are not merged: the second
+# part may not be put beside the first
+is( $primary->safe_psql(
+		'postgres', q{
+	CREATE UNLOGGED TABLE parts (ints int[]);
+	CREATE INDEX parts_ints ON parts USING gin (ints) WITH (fastupdate = off);
+	INSERT INTO parts SELECT CASE WHEN n > 40000 THEN '{1}' WHEN n % 400 = 0 THEN ARRAY[1, -n] ELSE ARRAY[-n] END
+		FROM generate_series(1, 240000) n;
+	SELECT gin_index_check('parts_ints');
+	SET enable_seqscan = off;
+	SELECT count(*) FROM parts WHERE ints @> '{1}'}),
+	"\n200100", 'a key of few rows, and then of many');
+
 # crash recovery, of what has no image and of what has one
 my $contents = 'SELECT count(*), sum(hashtext(t::text)::bigint) FROM t';
 foreach my $before ([], ['CHECKPOINT'])

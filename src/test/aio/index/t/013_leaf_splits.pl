@@ -31,6 +31,8 @@ $standby->start;
 my %indexes = (
 	u => 't (u)',
 	keys => 't (u, id)',
+	reversed => 't (u DESC)',
+	falling => 't ((id * 7919 % 40009 - 20000) DESC)',
 	packed => 't (u) WITH (fillfactor = 100)',
 	sparse => 't (u) WITH (fillfactor = 50)',
 	texts => 't (s DESC) INCLUDE (id)',
