@@ -15,8 +15,10 @@ PASSED = {'OK', 'EXPECTEDFAIL'}
 SKIPPED = {'SKIP'}
 # What is shown of the log of a test that failed: so many of the lines that say what is wrong, and so many at its end.
 SAID_LINES, LAST_LINES = 40, 20
-# `[08:16:03.048](0.509s) not ok 27 - name`, `[08:16:03.048](0.000s) #   Failed test 'name'`, `#          got: '1'`
-SAYS = re.compile(r'(\[[\d:.]+\]\([\d.]+s\) )?(not ok |#  )')
+# `[08:16:03.048](0.509s) not ok 27 - name`, and the comments up to the next result: `[08:16:03.048](0.000s) #   Failed test
+# 'name'`, `#          got: '1'`.  Those before a failure are what sessions have said.
+STAMP = r'(\[[\d:.]+\]\([\d.]+s\) )?'
+RESULT, COMMENT = re.compile(STAMP + ' *(not )?ok '), re.compile(STAMP + ' *#  ')
 
 Test = collections.namedtuple('Test', 'name group kind ours')
 
@@ -38,7 +40,13 @@ def logged(label, log, command, environment=None):
 
 def excerpt(lines):
     """Of a failed test's log: what tells why, which may be long before the end, and the end."""
-    said = [line for line in lines[:-LAST_LINES] if SAYS.match(line)]
+    said, failed = [], False
+    for line in lines[:-LAST_LINES]:
+        result = RESULT.match(line)
+        if result:
+            failed = result.group(2) is not None
+        if failed and (result or COMMENT.match(line)):
+            said.append(line)
     return ''.join(said[:SAID_LINES] + (['...\n'] if said else []) + lines[-LAST_LINES:])
 
 

@@ -141,6 +141,12 @@ class Excerpt(unittest.TestCase):
         log = ['ok 26 - it begins\n', *said[:3], '# Running: pg_ctl\n', said[3], *['the server stops\n'] * LAST_LINES]
         self.assertEqual(excerpt(log), ''.join([*said, '...\n', *log[-LAST_LINES:]]))
 
+    def test_what_sessions_have_said(self):
+        said = ["[08:16:03.048](0.509s)     not ok 2 - it works\n", "    #   Failed test 'it works'\n"]
+        log = ["#   'stderr' => 'ready'\n", '    ok 1 - it begins\n', "#   'stdout' => ''\n", *said, '    ok 3 - it ends\n',
+               "#   'stdout' => ''\n", *['the server stops\n'] * LAST_LINES]
+        self.assertEqual(excerpt(log), ''.join([*said, '...\n', *log[-LAST_LINES:]]))
+
     def test_short_log(self):
         self.assertEqual(excerpt(['not ok 1\n']), 'not ok 1\n')
 

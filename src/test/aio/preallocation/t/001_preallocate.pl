@@ -137,7 +137,8 @@ foreach my $method (sort keys %methods)
 		$session->query_safe('VACUUM (TRUNCATE off) failing');
 		$blocks = $session->query_safe("SELECT pg_relation_size('failing') / 8192");
 		$session->query_safe('INSERT INTO failing ' . rows(20000));
-		is($session->query_safe("SELECT pg_relation_size('failing') / 8192"), $blocks, "$method: its blocks are used again");
+		# but for those that VACUUM has left alone because they were being written
+		cmp_ok($session->query_safe("SELECT pg_relation_size('failing') / 8192"), '<=', $blocks + 500, "$method: its blocks are used again");
 		check('failing', 28000, "$method, after an error");
 
 		# truncation while space is preallocated
