@@ -63,21 +63,37 @@ def between(before, after):
     }
 
 
-def measure_limits(directory, size, seconds):
-    """Random 8 kB direct I/O through io_uring on a file in `directory`: I/Os per second by label."""
+def _fio(path, pattern):
+    """What fio says of one job on this file, which is made if it is not there."""
     if shutil.which("fio") is None:
         raise PgError("fio is not installed, so the limit of the device cannot be measured: install it "
                       "(apt-get install fio) or give --no-fio")
+    said = run(["fio", "--name=limit", f"--filename={path}", "--ioengine=io_uring", "--direct=1", "--time_based",
+                "--ramp_time=1", "--fallocate=none", "--output-format=json", *pattern])
+    # fio may say something before the JSON.
+    return json.loads(said[said.index("{"):])["jobs"][0]
+
+
+def measure_limits(directory, size, seconds):
+    """Random 8 kB direct I/O through io_uring on a file in `directory`: I/Os per second by label."""
     path = Path(directory) / "fio.dat"
-    limits = {"fio": run(["fio", "--version"]).strip(), "file": size, "seconds": seconds}
+    limits = {"file": size, "seconds": seconds}
     try:
         for label, pattern, depth in PATTERNS:
-            said = run(["fio", "--name=limit", f"--filename={path}", f"--size={size}", f"--rw={pattern}", "--bs=8k",
-                        f"--iodepth={depth}", "--ioengine=io_uring", "--direct=1", "--time_based", "--norandommap",
-                        f"--runtime={seconds}", "--ramp_time=1", "--fallocate=none", "--output-format=json"])
-            # fio may say something before the JSON.
-            job = json.loads(said[said.index("{"):])["jobs"][0]
+            job = _fio(path, [f"--rw={pattern}", "--bs=8k", f"--iodepth={depth}", "--norandommap", f"--size={size}",
+                              f"--runtime={seconds}"])
             limits[label] = job["read"]["iops"] + job["write"]["iops"]
+        limits["fio"] = run(["fio", "--version"]).strip()
     finally:
         path.unlink(missing_ok=True)
     return limits
+
+
+def sequential_rate(directory, size, seconds):
+    """Megabytes a second of sequential direct reads, 16 of 256 kB in flight, of a file in `directory`."""
+    path = Path(directory) / "fio.dat"
+    try:
+        job = _fio(path, ["--rw=read", "--bs=256k", "--iodepth=16", f"--size={size}", f"--runtime={seconds}"])
+        return job["read"]["bw_bytes"] / 1e6
+    finally:
+        path.unlink(missing_ok=True)

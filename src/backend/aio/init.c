@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/backup.h"
 #include "aio/commit.h"
 #include "aio/executor_run.h"
 #include "aio/explain.h"
@@ -235,6 +236,15 @@ AioInitialize(void)
 							0,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("aio.backup_buffers",
+							"Shared memory into which base backups read files ahead.",
+							"0 reads nothing ahead.",
+							&aio_backup_buffers,
+							8 * 1024, 0, 1024 * 1024,
+							PGC_POSTMASTER,
+							GUC_UNIT_KB,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.write_buffers",
 							"Pages in shared memory from which dirty pages are written.",
 							"-1 chooses a sixteenth of \"shared_buffers\", at most 8 MB.",
@@ -305,6 +315,7 @@ AioInitialize(void)
 	AioTableGateInitialize();
 	AioWalInitialize();
 	AioWalSyncInitialize();
+	AioBackupInitialize();
 	AioRecoveryPointInitialize();
 	AioUsageInitialize();
 	AioTaskStatusInitialize();

@@ -58,7 +58,7 @@ aio_stat_futures(PG_FUNCTION_ARGS)
 			const AioStatKind *counters = &stats->kinds[type][kind];
 			uint64		failed = pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &stats->failed[type][kind]));
 			bool		is_io = kind != AIO_KIND_TASK;
-			bool		has_bytes = is_io && kind < AIO_KIND_WAL_FLUSH;
+			bool		has_bytes = is_io && (kind < AIO_KIND_WAL_FLUSH || kind == AIO_KIND_BACKUP);
 			Datum		values[FUTURES_COLS] = {0};
 			bool		nulls[FUTURES_COLS] = {0};
 			int			i = 0;

@@ -30,7 +30,7 @@
  * To be counted up whenever AioStats or AioIndexStats change: the number is in
  * the name of the file.
  */
-#define AIO_STATS_FORMAT		"3"
+#define AIO_STATS_FORMAT		"4"
 
 /*
  * Each bucket of a histogram is twice as wide as the one before: latencies

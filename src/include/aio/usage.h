@@ -30,9 +30,10 @@ typedef enum AioFutureKind
 	AIO_KIND_FOREIGN,			/* batches of rows for foreign servers */
 	AIO_KIND_LOOKUP,			/* in indexes, ahead of need */
 	AIO_KIND_WAL_SYNC,			/* of received WAL */
+	AIO_KIND_BACKUP,			/* reads of files by base backups */
 } AioFutureKind;
 
-#define AIO_KINDS	(AIO_KIND_WAL_SYNC + 1)
+#define AIO_KINDS	(AIO_KIND_BACKUP + 1)
 
 typedef struct AioKindUsage
 {

@@ -32,6 +32,7 @@
 #endif
 #include <unistd.h>
 
+#include "aio/backup.h"
 #include "aio/io_internal.h"
 #include "aio/io_method.h"
 #include "miscadmin.h"
@@ -214,6 +215,7 @@ submit(PgAioHandle *ioh)
 			control.aio_fildes = ioh->op_data.read.fd;
 			control.aio_nbytes = ioh->op_data.read.iov_length;
 			control.aio_offset = ioh->op_data.read.offset;
+			control.aio_rw_flags = AioReadVFlags(ioh);
 			break;
 		case PGAIO_OP_WRITEV:
 			control.aio_lio_opcode = IOCB_CMD_PWRITEV;

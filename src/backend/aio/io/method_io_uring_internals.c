@@ -355,6 +355,14 @@ AioUringFsync(PgAioHandle *ioh, struct io_uring_sqe *sqe)
 						AioFsyncsMetadata(ioh) ? 0 : IORING_FSYNC_DATASYNC);
 }
 
+/* Describe to the kernel what else is to be known of a read. */
+void
+AioUringSetFlags(PgAioHandle *ioh, struct io_uring_sqe *sqe)
+{
+	if (ioh->op == PGAIO_OP_READV)
+		sqe->rw_flags = AioReadVFlags(ioh);
+}
+
 /* Does this process keep others from taking completions off a ring? */
 bool
 AioUringCompletionLockHeld(void)

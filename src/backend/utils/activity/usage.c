@@ -65,6 +65,7 @@ static const char *const kind_names[] = {
 	[AIO_KIND_FOREIGN] = "foreign",
 	[AIO_KIND_LOOKUP] = "lookup",
 	[AIO_KIND_WAL_SYNC] = "wal_sync",
+	[AIO_KIND_BACKUP] = "backup",
 };
 
 StaticAssertDecl(lengthof(kind_names) == AIO_KINDS, "a name for each kind");
@@ -217,7 +218,7 @@ static AioFutureKind
 kind_of(const PgAioHandle *ioh)
 {
 	if (ioh->op == PGAIO_OP_READV)
-		return AIO_KIND_READ;
+		return ioh->target == AIO_TID_BACKUP ? AIO_KIND_BACKUP : AIO_KIND_READ;
 	if (ioh->op == AIO_OP_FALLOCATE)
 		return AIO_KIND_PREALLOCATION;
 	if (ioh->op == AIO_OP_FSYNC)

@@ -284,7 +284,7 @@ STARTS = {
                                                                                        'wal_init'],
     'aio.preallocation_size': [0, 1, 2, 131072], 'aio.wal_syncs': [1, 2, 8], 'aio.bulk_flush_after': [0, 1, 131072],
     'effective_io_concurrency': [0, 1, 1000], 'io_combine_limit': [1, 128], 'io_max_combine_limit': [1, 128],
-    'wal_level': ['minimal', 'logical'],
+    'wal_level': ['minimal', 'logical'], 'aio.backup_buffers': [0, 1, '255kB', '256kB', '1GB'],
 }
 DOUBTFUL = {
     'io_max_concurrency': [-2, 0, 1023, 1024, 1025], 'io_workers': [0, 33], 'io_method': ['none', '', 'AUTO'],
@@ -293,7 +293,7 @@ DOUBTFUL = {
     'aio.wal_write_ahead': [-1, 16385, '1GB'], 'wal_buffers': [0, -2, 2 ** 18], 'aio.max_tasks': [0, 1025],
     'max_connections': [1, 0],
     'debug_io_direct': ['x', 'data wal', ','], 'aio.preallocation_size': [-1, 131073, '1.5'], 'aio.wal_syncs': [0, 9, 'x'],
-    'aio.nothing': [1], 'aio.effective_io_method': ['sync'],
+    'aio.nothing': [1], 'aio.effective_io_method': ['sync'], 'aio.backup_buffers': [-1, '2GB', 'x'],
 }
 
 

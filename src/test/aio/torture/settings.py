@@ -80,6 +80,7 @@ def choose(rng, method, direct, our_server, developer, streaming, real_disk):
         'aio.max_tasks': rng.choice([1, 4, 64, 1024]),
         'aio.write_behind': rng.choice([0, 4, 32, 256]),
         'aio.write_buffers': rng.choice([-1, -1, 8]),
+        'aio.backup_buffers': rng.choice(['8MB', '8MB', '512kB', 0]),
         'aio.wal_write_ahead': rng.choice([0, '16kB', '256kB']),
         'aio.wal_syncs': rng.choice([1, 1, 4]),
         'aio.bulk_flush_after': rng.choice([0, 128]),
