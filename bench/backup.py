@@ -1,11 +1,13 @@
 """backup: how fast a server reads itself for a base backup, nothing of it in memory, or all in the page cache.
 
 What is read goes nowhere: BASE_BACKUP's target is "blackhole", and the client is stock's pg_basebackup for both servers, so
-that only the server is compared.  It computes checksums of pages and of files meanwhile, as ever.
+that only the server is compared.  It computes checksums of pages and of files meanwhile, as ever.  "to disk", each has its
+own client, which writes plain files to the same disk, and syncs them.
 """
 
 import functools
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -16,12 +18,14 @@ import pglib
 import report
 import tables
 
-HELP = "base backups, cold, to nowhere: what the server reads in a second, both servers in turn"
+HELP = "base backups, cold, to nowhere and to disk, both servers in turn"
 RUNS = 3
 
 # disk: goal
 GOALS = {"plain": 1.3, "slow": 5, "buffered": None, "page cache": None}
-CASES = {"backup": [], "no checksums": ["--no-verify-checksums", "--manifest-checksums=none"]}
+NOWHERE = "--target=blackhole"
+CASES = {"backup": [NOWHERE], "no checksums": [NOWHERE, "--no-verify-checksums", "--manifest-checksums=none"],
+         "to disk": []}
 SMALL_TABLES = 300
 
 
@@ -44,7 +48,7 @@ def run(bench):
                               functools.partial(one, bench))
     if limit:
         print(f"\nDevice, sequential reads of 256 kB, direct I/O, depth 16: {limit:,.0f} MB/s")
-    pairs.show(bench, "Base backups to nowhere", runs, lambda disk, case: GOALS[disk] if case == "backup" else None, rates)
+    pairs.show(bench, "Base backups", runs, lambda disk, case: GOALS[disk] if case == "backup" else None, rates)
     bench.finish(runs=runs, sequential_limit=limit)
 
 
@@ -62,21 +66,27 @@ def pristine(bench, megabytes):
         "VACUUM (FREEZE)")
 
 
-def one(bench, cluster, disk, _side, case, _seed):
+def one(bench, cluster, disk, side, case, _seed):
     """One backup with nothing in memory, or all in the page cache."""
     session = cluster.session()
     session.query("CHECKPOINT")
     pglib.drop_from_page_cache(cluster.data)
     if disk == "page cache":
         pglib.read_into_page_cache(cluster.data)
-    program = bench.installs["stock"].program("pg_basebackup")
+    to_disk = NOWHERE not in CASES[case]
+    copy = bench.data("copy")
+    options = [*CASES[case], *(["--pgdata", copy] if to_disk else [])]
+    program = bench.installs[side if to_disk else "stock"].program("pg_basebackup")
     cached, cpu = page_cache(), cpu_seconds(cluster)
-    with bench.slowly():
-        began = time.monotonic()
-        pglib.run([program, "--target=blackhole", "--wal-method=none", "--checkpoint=fast", *CASES[case]],
-                  env=cluster.connection())
-        seconds = time.monotonic() - began
-    return {"seconds": seconds, "cached": page_cache() - cached, "cpu_s": cpu_seconds(cluster) - cpu,
+    try:
+        with bench.slowly():
+            began = time.monotonic()
+            pglib.run([program, "--wal-method=none", "--checkpoint=fast", *options], env=cluster.connection())
+            seconds = time.monotonic() - began
+        cached = page_cache() - cached
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+    return {"seconds": seconds, "cached": cached, "cpu_s": cpu_seconds(cluster) - cpu,
             "bytes": sum(os.path.getsize(name) for name in pglib.files_of(cluster.data) if "/pg_wal/" not in name),
             "result": None}
 

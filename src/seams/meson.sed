@@ -14,6 +14,7 @@
 # target: contrib/meson.build subdir+1 aio+1
 # target: src/backend/meson.build subdir+1 pgawait+1
 # target: src/bin/meson.build subdir+1 pg_test_aio+1
+# target: src/fe_utils/meson.build pgawait+1 stream_file+1 c+1
 # target: src/include/meson.build aio+1
 # target: src/test/modules/meson.build subdir+1 aio+1
 # target: contrib/dblink/meson.build build_root-1 project_build_root+1
@@ -34,6 +35,7 @@
 s/^subdir\('(amcheck|brin)'\)$/subdir('aio')\n&/
 s/^subdir\('access'\)$/subdir('pgawait')\n&/
 s/^subdir\('pg_test_fsync'\)$/subdir('pg_test_aio')\n&/
+s/^  'astreamer_file.c',$/&\n  'pgawait\/stream_file.c',/
 s/^  'access',$/&\n  'aio',/
 /@OUTPUT@/!s/meson\.(source|build)_root\(\)/meson.project_\1_root()/g
 s/@SOURCE_ROOT@/' + meson.project_source_root() + '/g

@@ -141,6 +141,15 @@ class Weave(unittest.TestCase):
         self.assertTrue(self.read('woven/a.c').startswith(
             '#include "postgres.h"\n\n#include "ours/other.h"\n\n#include "aio/seams.h"\n'), self.read('woven/a.c'))
 
+    def test_header_comes_in_files_of_programs(self):
+        both = '#ifndef FRONTEND\n#include "postgres.h"\n#else\n#include "postgres_fe.h"\n#endif\n'
+        self.write('upstream/a.c', both + self.read('upstream/a.c').partition('\n')[2])
+        self.write('repo/src/seams/more.sed', '# target: a.c AioMore+1\n#   in f\ns/Aio/AioMore(&)/\n')
+        self.woven()
+        self.assertTrue(self.read('woven/a.c').startswith(
+            '#ifndef FRONTEND\n#include "postgres.h"\n\n#include "aio/seams.h"\n#else\n'
+            '#include "postgres_fe.h"\n\n#include "aio/seams.h"\n#endif\n'), self.read('woven/a.c'))
+
     def test_header_has_no_place(self):
         self.write('upstream/a.c', 'int\nf(void)\n{\n    return old(1);\n}\n')
         self.write('repo/src/seams/call.sed', '# target: a.c AioNew+1 old-1\n#   in f\ns/old/AioNew/\n')

@@ -1,0 +1,573 @@
+/*-------------------------------------------------------------------------
+ *
+ * stream_file.c
+ *	  Files that programs write from the beginning to the end: they leave the
+ *	  page cache on their way to the disk, and are synced one by one.
+ *
+ * AioOpenStream() stands in for fopen(path, "wb"): what it returns is written
+ * with fwrite() and closed with fclose(), as any file of stdio.  Beneath,
+ * space is allocated where the size is known, data is written in pieces of
+ * PIECE bytes, the kernel is told to write them to disk soon, and what is on
+ * disk is dropped from the page cache.  So a backup neither fills memory with
+ * dirty pages, nor evicts what others have cached.
+ *
+ * A thread syncs the files that have been closed, while others are written.
+ * It has a descriptor of its own for each.  Files of less than PIECE bytes
+ * cost no system call but dup() before it is their turn.  It takes all that
+ * are waiting and has the kernel begin to write all of them before it syncs
+ * the first, so that they share the work on the file system's journal.
+ *
+ * The thread neither logs nor exits: the first error is kept, and ends the
+ * program when it opens the next file, or at the latest when the last has
+ * come. Then upstream's programs sync everything below a directory.  That is
+ * when directories are synced, and all files that were not written here, have
+ * been changed since, or could not be handed over to the thread.  A file is
+ * recognized by its inode, and by its time of change and its size, which are
+ * read before its fsync() begins.
+ *
+ * Without AioSyncStreams(true), nothing is synced, small files are left to
+ * the kernel, and the thread drops the others when they are on disk.
+ *
+ * Where the operating system is not Linux, this is fopen().  Where the file
+ * system does not allocate, or cannot be told to write, it does not.
+ *
+ * A file counts as synced if an fsync() that began after it was written and
+ * closed has succeeded.  sync_file_range() consumes the error of a write-back
+ * that failed, whatever the device calls it, so that no later fsync() by the
+ * same descriptor, or a copy of it, would report it; and a file system that
+ * finds no space for what it has put off drops that and tells only who wrote
+ * it back.  Hence its errors are errors.
+ *
+ * Tests: src/test/aio/backup/t/002_client.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres_fe.h"
+
+#include "aio/stream_file.h"
+
+#ifdef __linux__
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/logging.h"
+
+/* what is written at once; files that have less are small */
+#define PIECE			(256 * 1024)
+
+/* how much is collected before the kernel is told to write it */
+#define STRETCH			(1024 * 1024)
+
+/* how much of an open file the kernel may be writing */
+#define MAX_IN_FLIGHT	(8 * 1024 * 1024)
+
+/* how many files may wait for the thread, and how much of them */
+#define MAX_CLOSED		64
+#define MAX_CLOSED_DIRTY (16 * 1024 * 1024)
+
+/* A file that is being written.  Up to each of these, its bytes are ... */
+typedef struct Stream
+{
+	int			fd;
+	char	   *path;
+	pgoff_t		allocated;		/* given space, or 0 */
+	pgoff_t		written;		/* known to the kernel */
+	pgoff_t		started;		/* on their way to disk */
+	pgoff_t		dropped;		/* on disk, and not in the page cache */
+	int			error;			/* of the write that failed, or 0 */
+	char		buffer[PIECE];	/* of stdio */
+} Stream;
+
+/* A file that is complete. */
+typedef struct ClosedFile
+{
+	int			fd;
+	char	   *path;
+	pgoff_t		dirty;			/* bytes that may not be on disk */
+} ClosedFile;
+
+/* A file that is on disk, as it was then. */
+typedef struct SyncedFile
+{
+	dev_t		device;
+	ino_t		inode;
+	pgoff_t		size;
+	struct timespec changed;
+} SyncedFile;
+
+/*
+ * What is shared with the thread, under the lock: files that it has not taken
+ * yet, how many there are including those that it has taken, and the first
+ * error.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t file_added = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t file_done = PTHREAD_COND_INITIALIZER;
+static ClosedFile waiting[MAX_CLOSED];
+static int	nwaiting = 0;
+static int	nclosed = 0;
+static pgoff_t closed_dirty = 0;
+static int	failure = 0;
+static char *failed_path = NULL;
+
+/* the thread's own while there are closed files, and then the main thread's */
+static SyncedFile *synced = NULL;
+static size_t nsynced = 0;
+static size_t synced_limit = 0;
+static bool synced_is_sorted = false;
+
+/* set before there is a thread */
+static bool sync_streams = false;
+
+
+/*
+ * Remember a file.  If there is no memory, it will be synced once more.
+ */
+static void
+remember_synced(const struct stat *st)
+{
+	SyncedFile *file;
+
+	if (nsynced == synced_limit)
+	{
+		size_t		limit = Max(1024, 2 * synced_limit);
+		SyncedFile *larger = realloc(synced, limit * sizeof(SyncedFile));
+
+		if (larger == NULL)
+			return;
+		synced = larger;
+		synced_limit = limit;
+	}
+	file = &synced[nsynced++];
+	memset(file, 0, sizeof(*file));
+	file->device = st->st_dev;
+	file->inode = st->st_ino;
+	file->size = st->st_size;
+	file->changed = st->st_ctim;
+	synced_is_sorted = false;
+}
+
+/*
+ * Have the kernel write these bytes of a file; with 'wait', until they are on
+ * disk.  Returns errno, or 0 also where there is no such thing.
+ */
+static int
+write_range(int fd, pgoff_t offset, pgoff_t length, bool wait)
+{
+	unsigned int flags = SYNC_FILE_RANGE_WRITE;
+
+	if (wait)
+		flags |= SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER;
+	if (sync_file_range(fd, offset, length, flags) == 0)
+		return 0;
+	switch (errno)
+	{
+		case EINVAL:
+		case ENOSYS:
+		case EOPNOTSUPP:
+		case EPERM:
+		case ESPIPE:
+			return 0;
+		case EAGAIN:
+		case ENOMEM:
+			/* they are still to be written */
+			return wait ? errno : 0;
+		default:
+			return errno;
+	}
+}
+
+/*
+ * Bring a file to disk and out of the page cache, in the thread.  Returns
+ * errno.
+ */
+static int
+sync_closed_file(const ClosedFile *file)
+{
+	struct stat st;
+	int			error = 0;
+
+	if (!sync_streams)
+		error = write_range(file->fd, 0, 0, true);
+	else if (fstat(file->fd, &st) != 0 || fsync(file->fd) != 0)
+		error = errno;
+	else
+		remember_synced(&st);
+
+	(void) posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
+	/* an error of close() was met when the first descriptor was closed */
+	(void) close(file->fd);
+	return error;
+}
+
+/* The thread. */
+static void *
+sync_closed_files(void *arg)
+{
+	for (;;)
+	{
+		ClosedFile	files[MAX_CLOSED];
+		int			errors[MAX_CLOSED] = {0};
+		int			nfiles;
+
+		pthread_mutex_lock(&lock);
+		while (nwaiting == 0)
+			pthread_cond_wait(&file_added, &lock);
+		nfiles = nwaiting;
+		memcpy(files, waiting, nfiles * sizeof(ClosedFile));
+		nwaiting = 0;
+		pthread_mutex_unlock(&lock);
+
+		for (int i = 0; i < nfiles && nfiles > 1; i++)
+			errors[i] = write_range(files[i].fd, 0, 0, false);
+
+		for (int i = 0; i < nfiles; i++)
+		{
+			int			error = sync_closed_file(&files[i]);
+
+			if (errors[i] != 0)
+				error = errors[i];
+			pthread_mutex_lock(&lock);
+			if (error != 0 && failure == 0)
+			{
+				failure = error;
+				failed_path = files[i].path;
+			}
+			else
+				free(files[i].path);
+			nclosed--;
+			closed_dirty -= files[i].dirty;
+			pthread_cond_signal(&file_done);
+			pthread_mutex_unlock(&lock);
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Start the thread if there is none.  No signal is its business.  If there
+ * cannot be one, all is synced at the end.
+ */
+static bool
+have_thread(void)
+{
+	static bool started = false;
+	static bool tried = false;
+
+	if (!tried)
+	{
+		pthread_t	thread;
+		sigset_t	all,
+					before;
+
+		tried = true;
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		started = pthread_create(&thread, NULL, sync_closed_files, NULL) == 0;
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		if (started)
+			pthread_detach(thread);
+	}
+	return started;
+}
+
+/*
+ * Give a file to the thread, when there is room.  The descriptor and the path
+ * are its own from now on.  Who sends a backup must not wait long, so of
+ * small files those for which there is none are left for the end.
+ */
+static void
+hand_over(int fd, char *path, pgoff_t dirty)
+{
+	bool		taken = false;
+
+	if (have_thread())
+	{
+		pthread_mutex_lock(&lock);
+		while (failure == 0 && dirty >= PIECE &&
+			   (nclosed == MAX_CLOSED ||
+				(nclosed > 0 && closed_dirty + dirty > MAX_CLOSED_DIRTY)))
+			pthread_cond_wait(&file_done, &lock);
+		if (failure == 0 && nclosed < MAX_CLOSED)
+		{
+			waiting[nwaiting++] = (ClosedFile)
+			{
+				fd, path, dirty
+			};
+			nclosed++;
+			closed_dirty += dirty;
+			pthread_cond_signal(&file_added);
+			taken = true;
+		}
+		pthread_mutex_unlock(&lock);
+	}
+	if (!taken)
+	{
+		(void) close(fd);
+		free(path);
+	}
+}
+
+/*
+ * End the program if the thread has met an error; before, if wanted, wait
+ * until it has nothing more to do.
+ */
+static void
+check_thread(bool wait)
+{
+	int			error;
+
+	pthread_mutex_lock(&lock);
+	while (wait && nclosed > 0 && failure == 0)
+		pthread_cond_wait(&file_done, &lock);
+	error = failure;
+	pthread_mutex_unlock(&lock);
+
+	if (error != 0)
+	{
+		errno = error;
+		if (sync_streams)
+			pg_fatal("could not fsync file \"%s\": %m", failed_path);
+		else
+			pg_fatal("could not write to file \"%s\": %m", failed_path);
+	}
+}
+
+/* For qsort() and bsearch(). */
+static int
+compare_synced(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(SyncedFile));
+}
+
+/*
+ * Is this file on disk, as it is now?  The first call waits for the thread.
+ */
+static bool
+is_synced(const char *path)
+{
+	struct stat st;
+	SyncedFile	key;
+
+	check_thread(true);
+	if (!synced_is_sorted)
+	{
+		qsort(synced, nsynced, sizeof(SyncedFile), compare_synced);
+		synced_is_sorted = true;
+	}
+	if (nsynced == 0 || stat(path, &st) != 0)
+		return false;
+	memset(&key, 0, sizeof(key));
+	key.device = st.st_dev;
+	key.inode = st.st_ino;
+	key.size = st.st_size;
+	key.changed = st.st_ctim;
+	return bsearch(&key, synced, nsynced, sizeof(SyncedFile),
+				   compare_synced) != NULL;
+}
+
+/*
+ * Have the kernel write what has been written to a stream, wait for what is
+ * too far behind, and drop it from the page cache.  Returns false, with
+ * errno, if something could not be written.
+ */
+static bool
+write_back(Stream *stream)
+{
+	pgoff_t		behind;
+	int			error;
+
+	if (stream->written - stream->started < STRETCH)
+		return true;
+	error = write_range(stream->fd, stream->started,
+						stream->written - stream->started, false);
+	stream->started = stream->written;
+
+	behind = stream->started - stream->dropped - MAX_IN_FLIGHT;
+	if (error == 0 && behind > 0)
+		error = write_range(stream->fd, stream->dropped, behind, true);
+	if (error != 0)
+	{
+		errno = error;
+		return false;
+	}
+	if (behind <= 0)
+		return true;
+	(void) posix_fadvise(stream->fd, stream->dropped, behind,
+						 POSIX_FADV_DONTNEED);
+	stream->dropped += behind;
+	return true;
+}
+
+/* What stdio calls to write: less than all of it is an error. */
+static ssize_t
+write_stream(void *cookie, const char *data, size_t size)
+{
+	Stream	   *stream = cookie;
+	size_t		done = 0;
+
+	while (done < size)
+	{
+		ssize_t		written = write(stream->fd, data + done, size - done);
+
+		if (written > 0)
+			done += written;
+		else if (written == 0 || errno != EINTR)
+		{
+			/* nothing written and no error: there is no space */
+			stream->error = errno = written == 0 ? ENOSPC : errno;
+			return 0;
+		}
+	}
+	stream->written += size;
+	if (!write_back(stream))
+	{
+		stream->error = errno;
+		return 0;
+	}
+	return size;
+}
+
+/*
+ * What stdio calls to close, when it has tried to write everything.  If it
+ * could not, the error of that is the one to tell.
+ */
+static int
+close_stream(void *cookie)
+{
+	Stream	   *stream = cookie;
+	pgoff_t		dirty = stream->written - stream->dropped;
+	int			copy = -1;
+	int			error = stream->error;
+
+	/* only space is lost if this fails */
+	if (stream->allocated > stream->written)
+		(void) !ftruncate(stream->fd, stream->written);
+
+	/* close() reports errors of some file systems, to us and not the thread */
+	if (error == 0 && (sync_streams || stream->written >= PIECE))
+		copy = dup(stream->fd);
+	if (close(stream->fd) != 0 && error == 0)
+		error = errno;
+
+	if (copy >= 0)
+		hand_over(copy, stream->path, dirty);
+	else
+		free(stream->path);
+	free(stream);
+	errno = error;
+	return error != 0 ? EOF : 0;
+}
+
+static const cookie_io_functions_t stream_functions = {
+	.write = write_stream,
+	.close = close_stream
+};
+
+/* Is space allocated for nothing?  On btrfs, that switches off compression. */
+static bool
+may_allocate(int fd)
+{
+	struct statfs st;
+
+	return fstatfs(fd, &st) == 0 && st.f_type != BTRFS_SUPER_MAGIC;
+}
+
+/*
+ * Open a file that will be written from the beginning to the end.  The size
+ * is what it is likely to have, or 0.  Returns NULL, with errno, as fopen()
+ * does; ends the program if a file that was closed before could not be
+ * synced.
+ */
+FILE *
+AioOpenStream(const char *path, pgoff_t size)
+{
+	const int	flags = O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY;
+	const mode_t mode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP |
+		S_IROTH | S_IWOTH;
+	Stream	   *stream;
+	FILE	   *file;
+	int			fd;
+
+	check_thread(false);
+	fd = open(path, flags, mode);
+	if (fd < 0 && errno == EMFILE)
+	{
+		/* the thread has some */
+		check_thread(true);
+		fd = open(path, flags, mode);
+	}
+	if (fd < 0)
+		return NULL;
+
+	stream = pg_malloc(sizeof(Stream));
+	stream->fd = fd;
+	stream->path = pg_strdup(path);
+	stream->allocated = stream->written = 0;
+	stream->started = stream->dropped = 0;
+	stream->error = 0;
+
+	/* if there is no space, write() will say so */
+	if (size >= PIECE && may_allocate(fd) &&
+		fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) == 0)
+		stream->allocated = size;
+
+	file = fopencookie(stream, "wb", stream_functions);
+	if (file == NULL || setvbuf(file, stream->buffer, _IOFBF, PIECE) != 0)
+		pg_fatal("out of memory");
+	return file;
+}
+
+/*
+ * Shall files be synced?  The first call counts, and has to come before the
+ * first file is closed.
+ */
+void
+AioSyncStreams(bool sync)
+{
+	static bool called = false;
+
+	if (called)
+		return;
+	called = true;
+	sync_streams = sync;
+	aio_file_is_synced = sync ? is_synced : NULL;
+}
+
+/*
+ * The last file has been closed: wait until the thread is done with all, and
+ * end the program if that has met an error.
+ */
+void
+AioFinishStreams(void)
+{
+	check_thread(true);
+}
+
+#else							/* not Linux */
+
+FILE *
+AioOpenStream(const char *path, pgoff_t size)
+{
+	return fopen(path, "wb");
+}
+
+void
+AioSyncStreams(bool sync)
+{
+}
+
+void
+AioFinishStreams(void)
+{
+}
+
+#endif

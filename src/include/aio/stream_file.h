@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * stream_file.h
+ *	  Files that programs write from the beginning to the end: they leave the
+ *	  page cache on their way to the disk, and are synced one by one.
+ *
+ * Only for programs.  src/fe_utils/stream_file.c says more.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AIO_STREAM_FILE_H
+#define AIO_STREAM_FILE_H
+
+#include <stdio.h>
+
+/* what a walk through a directory does with each file */
+typedef int (*AioFileAction) (const char *path, bool isdir);
+
+extern FILE *AioOpenStream(const char *path, pgoff_t size);
+extern void AioSyncStreams(bool sync);
+extern void AioFinishStreams(void);
+
+/* in upstream's file_utils.c, which does not know where streams are */
+extern bool (*aio_file_is_synced) (const char *path);
+extern int	AioSyncFile(AioFileAction action, const char *path);
+
+#endif							/* AIO_STREAM_FILE_H */
