@@ -55,8 +55,13 @@ sub take
 	return $to;
 }
 
-# What the walsenders have counted of reads ahead: a column of pg_stat_aio.
-sub counted { return $primary->safe_psql('postgres', "SELECT coalesce(sum($_[0]), 0) FROM pg_stat_aio WHERE kind = 'backup' AND backend_type = 'walsender'") }
+# What the walsenders have counted of reads ahead: a column of pg_stat_aio.  They
+# tell when they end, which may be later than their client does.
+sub counted
+{
+	$primary->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'walsender'}) or die;
+	return $primary->safe_psql('postgres', "SELECT coalesce(sum($_[0]), 0) FROM pg_stat_aio WHERE kind = 'backup' AND backend_type = 'walsender'");
+}
 
 # The files of a directory by which backups are compared, without those that every
 # backup has of its own.
@@ -103,31 +108,27 @@ sub restored
 	$standby->stop;
 }
 
-# Have the kernel forget what the server's larger files have in its page cache.
-# False where files are nowhere else.
+# The server's files of tables and indexes.
+sub relation_files { return grep { -f } glob($primary->data_dir . '/base/*/* ' . $primary->data_dir . '/pg_tblspc/*/*/*/*') }
+
+# Have the kernel forget what the larger of them have in its page cache.  False
+# where files are nowhere else.
 sub forget
 {
-	my ($first) = grep { -s $_ >= 262_144 } glob($primary->data_dir . '/base/*/* ' . $primary->data_dir . '/pg_tblspc/*/*/*/*');
+	my @files = grep { -s >= 262_144 } relation_files();
 
-	return 0 if `stat --file-system --format=%T '$first'` =~ /tmpfs/;
-	system_or_bail('dd', 'status=none', "of=$_", 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0')
-	  foreach grep { -s $_ >= 262_144 } glob($primary->data_dir . '/base/*/* ' . $primary->data_dir . '/pg_tblspc/*/*/*/*');
+	return 0 if `stat --file-system --format=%T '$files[0]'` =~ /tmpfs/;
+	system_or_bail('dd', 'status=none', "of=$_", 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0') foreach @files;
 	return 1;
 }
 
-# Can the kernel be asked?
+# Can the kernel be asked what is in its page cache?  Where file systems lie upon
+# others, or have caches of their own, it does not know.
 sub can_cachestat
 {
-	return $^O eq 'linux' && syscall(451, -1, 0, 0, 0) < 0 && !$!{ENOSYS};
-}
+	my $type = `stat --file-system --format=%T '@{[ $primary->data_dir ]}'`;
 
-# Have it all in the page cache.
-sub warm_up
-{
-	foreach my $name (glob($primary->data_dir . '/base/*/* ' . $primary->data_dir . '/pg_tblspc/*/*/*/*'))
-	{
-		slurp_file($name) if -f $name;
-	}
+	return $^O eq 'linux' && $type =~ /^(ext|xfs|btrfs|tmpfs)/ && syscall(451, -1, 0, 0, 0) < 0 && !$!{ENOSYS};
 }
 
 my $round = 0;
@@ -155,16 +156,18 @@ foreach my $way (replay_ways(), [ 'sync', '' ])
 	{
 		note sprintf '%d bytes read ahead, tables have %d', counted('bytes') - $before{bytes}, $in_base;
 		skip 'files are in memory', 2 unless $is_on_disk || $direct;
-		cmp_ok(counted('bytes') - $before{bytes}, '>', $in_base, "$name: it was read ahead, not only in the tablespace");
+
+		# while no I/O worker is free, upstream reads
+		cmp_ok(counted('bytes') - $before{bytes}, '>', $method eq 'worker' ? 0 : $in_base, "$name: it was read ahead, not only in the tablespace");
 		cmp_ok(counted('max_in_flight'), '>', 1, "$name: several at a time");
 	}
 
 	# what the page cache has is taken from there
 	SKIP:
 	{
-		skip 'the kernel cannot be asked what is in the page cache', 2 if $direct || !can_cachestat();
+		skip 'what is in the page cache is not known', 2 if $direct || !can_cachestat();
 		my $cold = counted('bytes') - $before{bytes};
-		warm_up();
+		slurp_file($_) foreach relation_files();
 		my $start = counted('bytes');
 		my $warm = take();
 		is(differences($primary->data_dir, $warm), '', "$name: a backup of what is in the page cache");
@@ -250,7 +253,7 @@ my $before = counted('bytes');
 my $is_on_disk = forget();
 my $again = take();
 $primary->command_ok([ 'pg_verifybackup', $again ], 'the next one is whole');
-cmp_ok(counted('bytes') - $before, '>', $is_on_disk ? $large : -1, 'and was read ahead');
+cmp_ok(counted('bytes') - $before, '>', $is_on_disk || $direct ? $method eq 'worker' ? 0 : $large : -1, 'and was read ahead');
 unlike(slurp_file($primary->logfile, $log), qr/PANIC|TRAP|leaked/, 'the log has no complaint');
 
 # A file that changes between the reading and the sending of it
