@@ -179,7 +179,7 @@ max_reads(void)
 	return Min(maintenance_io_concurrency, AioBackupChunks());
 }
 
-/* A handle, or NULL if all are in use. */
+/* A handle, or NULL if all are in use, and some of them by reads of ours. */
 static PgAioHandle *
 acquire_handle(void)
 {
@@ -188,6 +188,8 @@ acquire_handle(void)
 
 	if (ioh != NULL)
 		return ioh;
+	if (nreads == 0)
+		return pgaio_io_acquire(NULL, NULL);
 	if (current != NULL)
 		note_complete(current);
 	dlist_foreach(iter, &files_ahead)

@@ -154,11 +154,19 @@ foreach my $way (replay_ways(), [ 'sync', '' ])
 	}
 	SKIP:
 	{
-		note sprintf '%d bytes read ahead, tables have %d', counted('bytes') - $before{bytes}, $in_base;
 		skip 'files are in memory', 2 unless $is_on_disk || $direct;
 
-		# while no I/O worker is free, upstream reads
-		cmp_ok(counted('bytes') - $before{bytes}, '>', $method eq 'worker' ? 0 : $in_base, "$name: it was read ahead, not only in the tablespace");
+		# while no I/O worker is free, upstream reads; on a busy machine, that can be so for all of a backup
+		my $wanted = $method eq 'worker' ? 0 : $in_base;
+		foreach (1 .. 3)
+		{
+			note sprintf '%d bytes read ahead, tables have %d', counted('bytes') - $before{bytes}, $in_base;
+			last if counted('bytes') - $before{bytes} > $wanted;
+			note $primary->safe_psql('postgres', q{SELECT * FROM pg_stat_aio WHERE backend_type = 'walsender'});
+			forget();
+			take();
+		}
+		cmp_ok(counted('bytes') - $before{bytes}, '>', $wanted, "$name: it was read ahead, not only in the tablespace");
 		cmp_ok(counted('max_in_flight'), '>', 1, "$name: several at a time");
 	}
 
