@@ -156,7 +156,9 @@ foreach my $way (replay_ways(), [ 'sync', '' ])
 	{
 		skip 'files are in memory', 2 unless $is_on_disk || $direct;
 
-		# while no I/O worker is free, upstream reads; on a busy machine, that can be so for all of a backup
+		# While no I/O worker is free, upstream reads.  Beside other tests that
+		# was so for all of a backup, now and then, also without workers, before
+		# handles were reclaimed: if it is again, show what there is to see.
 		my $wanted = $method eq 'worker' ? 0 : $in_base;
 		foreach (1 .. 3)
 		{
