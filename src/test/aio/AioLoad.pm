@@ -105,7 +105,9 @@ sub direct_io_works
 }
 
 # Create and start a server with few buffers, whose pages are read with direct
-# I/O and written by nobody in the background.  'conf' adds to its configuration.
+# I/O and written by nobody in the background, and whose scans begin with the
+# first page, wherever one was before that was cancelled.  'conf' adds to its
+# configuration.
 sub create_cold_node
 {
 	my ($name, $io_method, %options) = @_;
@@ -122,6 +124,7 @@ io_max_concurrency = 64
 autovacuum = off
 bgwriter_lru_maxpages = 0
 checkpoint_timeout = 1h
+synchronize_seqscans = off
 ));
 	$node->append_conf('postgresql.conf', $options{conf} // '');
 	$node->start;
