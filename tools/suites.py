@@ -16,9 +16,9 @@ SKIPPED = {'SKIP'}
 # What is shown of the log of a test that failed: so many of the lines that say what is wrong, and so many at its end.
 SAID_LINES, LAST_LINES = 40, 20
 # `[08:16:03.048](0.509s) not ok 27 - name`, and the comments up to the next result: `[08:16:03.048](0.000s) #   Failed test
-# 'name'`, `#          got: '1'`.  Those before a failure are what sessions have said.
+# 'name'`, `#          got: '1'`, `# what the test says of it`.  Those before a failure are what sessions have said.
 STAMP = r'(\[[\d:.]+\]\([\d.]+s\) )?'
-RESULT, COMMENT = re.compile(STAMP + ' *(not )?ok '), re.compile(STAMP + ' *#  ')
+RESULT, COMMENT = re.compile(STAMP + ' *(not )?ok '), re.compile(STAMP + ' *# (?!Running: )')
 
 Test = collections.namedtuple('Test', 'name group kind ours')
 

@@ -137,8 +137,9 @@ class Account(unittest.TestCase):
 class Excerpt(unittest.TestCase):
     def test_what_failed_long_before_the_end(self):
         said = ["[08:16:03.048](0.509s) not ok 27 - it works\n",
-                "[08:16:03.048](0.000s) #   Failed test 'it works'\n", '#   at t/018_wal.pl line 3.\n', "#          got: '1'\n"]
-        log = ['ok 26 - it begins\n', *said[:3], '# Running: pg_ctl\n', said[3], *['the server stops\n'] * LAST_LINES]
+                "[08:16:03.048](0.000s) #   Failed test 'it works'\n", '#   at t/018_wal.pl line 3.\n', "#          got: '1'\n",
+                '# at 12: xx instead of yy\n']
+        log = ['ok 26 - it begins\n', *said[:3], '# Running: pg_ctl\n', *said[3:], *['the server stops\n'] * LAST_LINES]
         self.assertEqual(excerpt(log), ''.join([*said, '...\n', *log[-LAST_LINES:]]))
 
     def test_what_sessions_have_said(self):
