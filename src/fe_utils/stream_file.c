@@ -25,6 +25,9 @@
  * recognized by its inode, and by its time of change and its size, which are
  * read before its fsync() begins.
  *
+ * A program that forks says so in the child, where there is no thread, and has
+ * it send to the parent what it has synced.
+ *
  * Without AioSyncStreams(true), nothing is synced, small files are left to
  * the kernel, and the thread drops the others when they are on disk.
  *
@@ -124,6 +127,10 @@ static size_t nsynced = 0;
 static size_t synced_limit = 0;
 static bool synced_is_sorted = false;
 
+/* is there a thread, or could none be started? */
+static bool thread_is_started = false;
+static bool thread_is_missing = false;
+
 /* set before there is a thread */
 static bool sync_streams = false;
 
@@ -132,10 +139,8 @@ static bool sync_streams = false;
  * Remember a file.  If there is no memory, it will be synced once more.
  */
 static void
-remember_synced(const struct stat *st)
+add_synced(const SyncedFile *file)
 {
-	SyncedFile *file;
-
 	if (nsynced == synced_limit)
 	{
 		size_t		limit = Max(1024, 2 * synced_limit);
@@ -146,13 +151,19 @@ remember_synced(const struct stat *st)
 		synced = larger;
 		synced_limit = limit;
 	}
-	file = &synced[nsynced++];
+	synced[nsynced++] = *file;
+	synced_is_sorted = false;
+}
+
+/* What is to be remembered of a file; bytes that mean nothing are 0. */
+static void
+describe_file(SyncedFile *file, const struct stat *st)
+{
 	memset(file, 0, sizeof(*file));
 	file->device = st->st_dev;
 	file->inode = st->st_ino;
 	file->size = st->st_size;
 	file->changed = st->st_ctim;
-	synced_is_sorted = false;
 }
 
 /*
@@ -193,6 +204,7 @@ static int
 sync_closed_file(const ClosedFile *file)
 {
 	struct stat st;
+	SyncedFile	done;
 	int			error = 0;
 
 	if (!sync_streams)
@@ -200,7 +212,10 @@ sync_closed_file(const ClosedFile *file)
 	else if (fstat(file->fd, &st) != 0 || fsync(file->fd) != 0)
 		error = errno;
 	else
-		remember_synced(&st);
+	{
+		describe_file(&done, &st);
+		add_synced(&done);
+	}
 
 	(void) posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
 	/* an error of close() was met when the first descriptor was closed */
@@ -259,24 +274,22 @@ sync_closed_files(void *arg)
 static bool
 have_thread(void)
 {
-	static bool started = false;
-	static bool tried = false;
-
-	if (!tried)
+	if (!thread_is_started && !thread_is_missing)
 	{
 		pthread_t	thread;
 		sigset_t	all,
 					before;
 
-		tried = true;
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before);
-		started = pthread_create(&thread, NULL, sync_closed_files, NULL) == 0;
+		thread_is_started =
+			pthread_create(&thread, NULL, sync_closed_files, NULL) == 0;
+		thread_is_missing = !thread_is_started;
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
-		if (started)
+		if (thread_is_started)
 			pthread_detach(thread);
 	}
-	return started;
+	return thread_is_started;
 }
 
 /*
@@ -365,11 +378,7 @@ is_synced(const char *path)
 	}
 	if (nsynced == 0 || stat(path, &st) != 0)
 		return false;
-	memset(&key, 0, sizeof(key));
-	key.device = st.st_dev;
-	key.inode = st.st_ino;
-	key.size = st.st_size;
-	key.changed = st.st_ctim;
+	describe_file(&key, &st);
 	return bsearch(&key, synced, nsynced, sizeof(SyncedFile),
 				   compare_synced) != NULL;
 }
@@ -552,6 +561,78 @@ AioFinishStreams(void)
 	check_thread(true);
 }
 
+/*
+ * This is the child of a process that may have a thread, which has not come
+ * along.  Files that the parent has closed are its business.
+ */
+void
+AioForkStreams(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&file_added, NULL);
+	pthread_cond_init(&file_done, NULL);
+	nwaiting = nclosed = 0;
+	closed_dirty = 0;
+	synced = NULL;
+	nsynced = synced_limit = 0;
+	thread_is_started = thread_is_missing = false;
+}
+
+/*
+ * A child has finished its streams: tell its parent which files are synced, by
+ * this descriptor, and close it.  Returns false, with errno, if that fails.
+ */
+bool
+AioSendSynced(int fd)
+{
+	const char *data = (const char *) synced;
+	size_t		left = nsynced * sizeof(SyncedFile);
+
+	while (left > 0)
+	{
+		ssize_t		written = write(fd, data, left);
+
+		if (written < 0 && errno != EINTR)
+			return false;
+		if (written > 0)
+		{
+			data += written;
+			left -= written;
+		}
+	}
+	return close(fd) == 0;
+}
+
+/*
+ * The parent: receive that until the child has closed its end.  Returns false,
+ * with errno, if that fails.
+ */
+bool
+AioReceiveSynced(int fd)
+{
+	SyncedFile	file;
+	size_t		length = 0;
+	ssize_t		nread;
+
+	/* the thread has a list of its own */
+	check_thread(true);
+	while ((nread = read(fd, (char *) &file + length,
+						 sizeof(file) - length)) != 0)
+	{
+		if (nread < 0 && errno != EINTR)
+			return false;
+		if (nread > 0)
+			length += nread;
+		if (length == sizeof(file))
+		{
+			add_synced(&file);
+			length = 0;
+		}
+	}
+	close(fd);
+	return true;
+}
+
 #else							/* not Linux */
 
 FILE *
@@ -568,6 +649,25 @@ AioSyncStreams(bool sync)
 void
 AioFinishStreams(void)
 {
+}
+
+void
+AioForkStreams(void)
+{
+}
+
+bool
+AioSendSynced(int fd)
+{
+	close(fd);
+	return true;
+}
+
+bool
+AioReceiveSynced(int fd)
+{
+	close(fd);
+	return true;
 }
 
 #endif

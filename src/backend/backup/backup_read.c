@@ -2,7 +2,7 @@
  *
  * backup_read.c
  *	  BASE_BACKUP reads files ahead: the rest of the one that is being sent, and
- *	  those that come after it in its directory.
+ *	  those that come after it in its directory, or in its queue.
  *
  * Upstream reads 32 kB, waits for them, computes checksums and hashes, sends
  * them, and reads on.  Here, reads of 512 kB are in flight meanwhile, as many
@@ -124,6 +124,7 @@ static bool backup_is_incremental;
 static bool may_dontcache = true;
 static bool may_bypass = PG_O_DIRECT != 0;	/* the page cache */
 static BackupDir *current_dir;
+static List *expected;			/* paths, if files come from no directory */
 static BackupFile *current;
 static char refused[MAXPGPATH]; /* that cannot be, whose turn it is */
 static dlist_head files_ahead;
@@ -496,8 +497,8 @@ is_sent(const BackupDir *dir, const char *name, bool *is_dir)
 }
 
 /*
- * Open the next file of this directory; NULL if there is none.  Looks at so
- * many names at once, because it cannot be interrupted.
+ * Open the next file of this directory, or that is expected; NULL if there is
+ * none.  Looks at so many names at once, because it cannot be interrupted.
  */
 #define NAMES_AT_ONCE	256
 
@@ -507,8 +508,19 @@ open_next(void)
 	BackupDir  *dir = current_dir;
 	BackupFile *file = NULL;
 
+	while (dir == NULL && file == NULL && expected != NIL &&
+		   !dlist_is_empty(&free_files))
+	{
+		char	   *path = linitial(expected);
+
+		expected = list_delete_first(expected);
+		file = open_file(path);
+		if (file != NULL)
+			dlist_push_tail(&files_ahead, &file->node);
+		pfree(path);
+	}
 	if (dir == NULL)
-		return NULL;
+		return file;
 	dir->nseen = Max(dir->nseen, dir->nreturned);
 	for (int i = 0; i < NAMES_AT_ONCE && file == NULL &&
 		 dir->nseen < dir->nnames && !dlist_is_empty(&free_files); i++)
@@ -699,6 +711,42 @@ AioBackupTake(int fd, const char *path, char *buf, size_t nbytes, off_t offset)
 }
 
 /*
+ * This file will be sent after those that are expected already, and after the
+ * one that is being sent.
+ */
+void
+AioBackupExpect(const char *path)
+{
+	MemoryContext old;
+
+	if (backup_context == NULL)
+		return;
+	Assert(current_dir == NULL);
+	old = MemoryContextSwitchTo(backup_context);
+	expected = lappend(expected, pstrdup(path));
+	MemoryContextSwitchTo(old);
+}
+
+/* A file's turn has come: it, and those before it, are not expected now. */
+static void
+end_expecting(const char *path)
+{
+	int			nearlier = 0;
+
+	foreach_ptr(char, other, expected)
+	{
+		nearlier++;
+		if (strcmp(other, path) == 0)
+		{
+			for (int i = 0; i < nearlier; i++)
+				pfree(list_nth(expected, i));
+			expected = list_delete_first_n(expected, nearlier);
+			break;
+		}
+	}
+}
+
+/*
  * sendFile(): a file's turn has come, which is open.  If it is sent
  * incrementally, these blocks of it are wanted, otherwise 'blocks' is NULL.
  */
@@ -712,6 +760,7 @@ AioBackupFile(int fd, const char *path, const BlockNumber *blocks,
 	/* what it was read for has been sent, and the array may be another one */
 	close_current();
 	refused[0] = '\0';
+	end_expecting(path);
 	if (blocks == NULL || nblocks == 0 || !switch_to(path, fd))
 		return;
 	current->blocks = blocks;
@@ -835,6 +884,7 @@ AioBackupBegin(bool incremental)
 	backup_is_incremental = incremental;
 	may_dontcache = may_dontcache && kernel_can_dontcache();
 	current_dir = NULL;
+	expected = NIL;
 	current = NULL;
 	refused[0] = '\0';
 	nreads = 0;

@@ -17,6 +17,7 @@
 #include "aio/apply_ahead.h"
 #include "aio/backlog.h"
 #include "aio/backup.h"
+#include "aio/backup_share.h"
 #include "aio/block.h"
 #include "aio/btree_find.h"
 #include "aio/btree_search.h"

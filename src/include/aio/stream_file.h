@@ -21,6 +21,9 @@ typedef int (*AioFileAction) (const char *path, bool isdir);
 extern FILE *AioOpenStream(const char *path, pgoff_t size);
 extern void AioSyncStreams(bool sync);
 extern void AioFinishStreams(void);
+extern void AioForkStreams(void);
+extern bool AioSendSynced(int fd);
+extern bool AioReceiveSynced(int fd);
 
 /* in upstream's file_utils.c, which does not know where streams are */
 extern bool (*aio_file_is_synced) (const char *path);
