@@ -70,7 +70,6 @@ def measure(bench, base, mode):
     args = bench.args
     bench.step(f"{mode}: copying the data for both servers")
     settings = {"debug_io_direct": MODES[mode], "shared_buffers": args.shared_buffers}
-    pgbench = bench.installs["stock"].program("pgbench")
     runs = []
     with bench.servers(base, settings) as clusters, \
             tempfile.TemporaryDirectory(prefix="pgawait-") as logs:
@@ -80,17 +79,21 @@ def measure(bench, base, mode):
             for side in order(turn):
                 sessions[side].query("TRUNCATE pgbench_history; CHECKPOINT")
                 prefix = os.path.join(logs, f"{side}-{turn}")
-                said = pglib.run([pgbench, "-n", "-M", "prepared", "-c", args.clients, "-j", "2", "-T", args.seconds,
-                                  "-l", f"--log-prefix={prefix}"], env=clusters[side].connection())
+                pair[side] = load(bench, clusters[side], prefix, ["-c", args.clients, "-j", "2", "-T", args.seconds])
                 sessions[side].query("CHECKPOINT")
-                pair[side] = {"tps": float(re.search(r"^tps = ([0-9.]+)", said, re.MULTILINE)[1]),
-                              "p99_ms": percentile(prefix, 0.99)}
             if turn > 0:
                 runs += [{"mode": mode, "turn": turn, "side": side, **pair[side]} for side in SIDES]
             bench.step(f"{mode}, {f'run {turn} of {args.runs}' if turn else 'warm-up'}: "
                        + ", ".join(f"{side} {pair[side]['tps']:,.0f} tps, p99 {pair[side]['p99_ms']:.2f} ms"
                                    for side in SIDES))
     return runs
+
+
+def load(bench, cluster, prefix, options):
+    """Transactions of pgbench, which is stock's for both servers; its logs, whose names begin so, are kept."""
+    said = pglib.run([bench.installs["stock"].program("pgbench"), "-n", "-M", "prepared", *options, "-l",
+                      f"--log-prefix={prefix}"], env=cluster.connection())
+    return {"tps": float(re.search(r"^tps = ([0-9.]+)", said, re.MULTILINE)[1]), "p99_ms": percentile(prefix, 0.99)}
 
 
 def percentile(prefix, share):
