@@ -24,6 +24,8 @@ struct backup_manifest_info;
 /* Bytes that are read by one I/O, at most; a multiple of all block sizes. */
 #define AIO_BACKUP_CHUNK_SIZE	(512 * 1024)
 
+#define AIO_BACKUP_IN_FLIGHT	PG_INT32_MIN
+
 /*
  * Where such a read goes.  Shared memory: an I/O worker may carry it out, which
  * has to open the file.  Who has taken a chunk alone changes it, but for the
@@ -36,7 +38,8 @@ typedef struct AioBackupChunk
 	bool		in_worker;		/* an I/O worker is busy with the read */
 	bool		dontcache;		/* pages that come into the page cache by this
 								 * read do not stay there */
-	int			result;			/* bytes, or an error as -errno */
+	int			result;			/* bytes, or an error as -errno, or
+								 * AIO_BACKUP_IN_FLIGHT */
 	dev_t		device;			/* of the file, with the next */
 	ino_t		inode;
 	char		path[MAXPGPATH];

@@ -26,6 +26,7 @@
 
 #include "aio/backup.h"
 #include "aio/shared_state.h"
+#include "aio/worker_file.h"
 #include "backup_internal.h"
 #include "miscadmin.h"
 #include "port/pg_iovec.h"
@@ -63,10 +64,6 @@ int			aio_backup_buffers = 8 * 1024;
 
 static ChunkPool *pool = NULL;
 
-/* the file that an I/O worker has opened last, or -1, and for which I/O */
-static int	worker_fd = -1;
-static const PgAioHandle *worker_io = NULL;
-
 /* How many chunks are there? */
 int
 AioBackupChunks(void)
@@ -101,6 +98,7 @@ initialize_pool(void)
 		pool->chunks[chunk].next_free = pool->first_free;
 		pool->chunks[chunk].path[0] = '\0';
 		pool->chunks[chunk].in_worker = false;
+		pool->chunks[chunk].result = 0;
 		pool->first_free = chunk;
 	}
 }
@@ -156,6 +154,7 @@ leave_worker(AioBackupChunk *chunk)
 void
 AioBackupReleaseChunk(int chunk)
 {
+	Assert(pool->chunks[chunk].result != AIO_BACKUP_IN_FLIGHT);
 	SpinLockAcquire(&pool->mutex);
 	leave_worker(&pool->chunks[chunk]);
 	pool->chunks[chunk].next_free = pool->first_free;
@@ -181,6 +180,7 @@ AioBackupChunkData(int chunk)
 void
 AioBackupSetTarget(PgAioHandle *ioh, int chunk)
 {
+	pool->chunks[chunk].result = AIO_BACKUP_IN_FLIGHT;
 	pgaio_io_set_target(ioh, AIO_TID_BACKUP);
 	((BackupTarget *) pgaio_io_get_target_data(ioh))->chunk = chunk;
 	pgaio_io_register_callbacks(ioh, AIO_HCB_BACKUP, 0);
@@ -192,15 +192,6 @@ chunk_of(const PgAioTargetData *target_data)
 	return AioBackupChunkAt(((const BackupTarget *) target_data)->chunk);
 }
 
-static void
-close_worker_file(void)
-{
-	if (worker_fd >= 0)
-		close(worker_fd);
-	worker_fd = -1;
-	worker_io = NULL;
-}
-
 /*
  * reopen, in an I/O worker.  Raises nothing, because that would end the
  * worker: if the file is not there any more, the read fails for want of a
@@ -210,16 +201,18 @@ static void
 backup_reopen(PgAioHandle *ioh)
 {
 	const AioBackupChunk *chunk = chunk_of(pgaio_io_get_target_data(ioh));
+	int			fd = BasicOpenFile(chunk->path, chunk->open_flags);
 	struct stat status;
 
-	close_worker_file();
-	worker_fd = BasicOpenFile(chunk->path, chunk->open_flags);
-	if (worker_fd >= 0 &&
-		(fstat(worker_fd, &status) != 0 || status.st_dev != chunk->device ||
+	if (fd >= 0 &&
+		(fstat(fd, &status) != 0 || status.st_dev != chunk->device ||
 		 status.st_ino != chunk->inode))
-		close_worker_file();
-	pgaio_io_get_op_data(ioh)->read.fd = worker_fd;
-	worker_io = ioh;
+	{
+		close(fd);
+		fd = -1;
+	}
+	pgaio_io_get_op_data(ioh)->read.fd = fd;
+	AioSetWorkerFile(ioh, fd);
 }
 
 static char *
@@ -240,9 +233,7 @@ backup_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 {
 	AioBackupChunk *chunk = chunk_of(pgaio_io_get_target_data(ioh));
 
-	/* an earlier one may be completed while the next is being submitted */
-	if (ioh == worker_io)
-		close_worker_file();
+	(void) AioCloseWorkerFile(ioh);
 	chunk->result = prior_result.result;
 	if (chunk->in_worker)
 	{

@@ -27,6 +27,7 @@
 #include "aio/read.h"
 #include "aio/shared_state.h"
 #include "aio/wal.h"
+#include "aio/worker_file.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/aio_internal.h"
@@ -35,30 +36,16 @@
 #include "utils/wait_event.h"
 #include "wal_internal.h"
 
-/* the file that an I/O worker has opened last, or -1, and for which I/O */
-static int	worker_fd = -1;
-static const PgAioHandle *worker_io = NULL;
-
-static void
-close_worker_file(void)
-{
-	if (worker_fd >= 0)
-		close(worker_fd);
-	worker_fd = -1;
-	worker_io = NULL;
-}
-
 /* reopen, in an I/O worker; what is raised becomes the I/O's result */
 static void
 wal_reopen(PgAioHandle *ioh)
 {
 	const AioWalTarget *target = (AioWalTarget *) pgaio_io_get_target_data(ioh);
 	XLogSegNo	segno = AioWalTargetSegment(target);
+	int			fd = AioWalOpenSegment(segno, target->tli,
+									   target->sync_method, true);
 
-	close_worker_file();
-	worker_fd = AioWalOpenSegment(segno, target->tli, target->sync_method,
-								  true);
-	if (worker_fd < 0)
+	if (fd < 0)
 	{
 		char		name[MAXFNAMELEN];
 		int			save_errno = errno;
@@ -69,8 +56,8 @@ wal_reopen(PgAioHandle *ioh)
 				(errcode_for_file_access(),
 				 errmsg("could not open file \"%s\": %m", name)));
 	}
-	pgaio_io_get_op_data(ioh)->write.fd = worker_fd;
-	worker_io = ioh;
+	pgaio_io_get_op_data(ioh)->write.fd = fd;
+	AioSetWorkerFile(ioh, fd);
 }
 
 static char *
@@ -98,10 +85,7 @@ wal_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	uint64	   *number;
 	uint8		n;
 
-	/* an earlier one may be completed while the next is being submitted */
-	if (ioh == worker_io)
-		close_worker_file();
-
+	(void) AioCloseWorkerFile(ioh);
 	AioWalEndWrite((AioWalTarget *) pgaio_io_get_target_data(ioh),
 				   iov->iov_base, iov->iov_len, ioh->op_data.write.offset,
 				   prior_result.result);
@@ -288,10 +272,8 @@ wal_sync_complete(PgAioHandle *ioh, PgAioResult prior_result, uint8 cb_data)
 	int			error = prior_result.result < 0 ? -prior_result.result : 0;
 
 	/* a worker may not have been able to open the file */
-	bool		begun = !AmIoWorkerProcess() || ioh == worker_io;
+	bool		begun = AioCloseWorkerFile(ioh) || !AmIoWorkerProcess();
 
-	if (ioh == worker_io)
-		close_worker_file();
 	if (error != 0 && means_not_begun(error))
 		begun = false;
 	if (error != 0 && begun)

@@ -17,6 +17,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Errno;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
@@ -347,6 +348,37 @@ like($stderr, qr/checksum error occurred/, 'and the backup fails');
 
 # Files that went did no harm to I/O workers.
 unlike(slurp_file($primary->logfile), qr/could not open file|PANIC|TRAP/, 'the log has no complaint about files');
+
+# All backups together leave an I/O worker to others.
+SKIP:
+{
+	skip 'injection points are not supported by this build' if $ENV{enable_injection_points} ne 'yes';
+	skip 'direct I/O does not work here' unless $direct;
+	$primary->append_conf('postgresql.conf', "io_method = worker\nio_workers = 3\nshared_preload_libraries = injection_points\n");
+	$primary->restart;
+
+	# this session, and those of backups, find in memory what they need
+	my @take = ('pg_basebackup', '--no-sync', '--checkpoint' => 'fast', '--target' => 'blackhole', '--wal-method' => 'none', '--no-verify-checksums');
+	$primary->command_ok(\@take, 'a backup by workers');
+	my $observer = $primary->background_psql('postgres', on_error_stop => 0);
+	my $waiting = q{SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event = 'AioIoCompletion'};
+	my $reading = q{SELECT count(*) FROM pg_aios WHERE target = 'backup'};
+	$observer->query_safe($_) foreach $waiting, $reading, q{SELECT injection_points_attach('aio-worker-after-reopen', 'wait')};
+	my @backups = map { IPC::Run::start([ @take, '--dbname' => $primary->connstr('postgres') ]) } 1 .. 2;
+	my $waits = 'f';
+	for (my $i = 0; $waits ne 't' && $i < 10 * $PostgreSQL::Test::Utils::timeout_default; $i++)
+	{
+		usleep(100_000) if $i;
+		$waits = $observer->query_safe($waiting);
+	}
+	is($waits, 't', 'a backup waits for what it reads ahead');
+	is($observer->query_safe($reading), 2, 'and all backups read by two of three workers');
+	$observer->query(q{SELECT injection_points_detach('aio-worker-after-reopen')});
+	$observer->query(q{SELECT injection_points_wakeup('aio-worker-after-reopen')}) foreach 1 .. 3;
+	$observer->quit;
+	ok($_->finish, 'the backup is complete') foreach @backups;
+	$primary->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+}
 
 # Without buffers, it is upstream's.
 $primary->append_conf('postgresql.conf', 'aio.backup_buffers = 0');
