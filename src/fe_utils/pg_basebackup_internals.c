@@ -14,9 +14,10 @@
  * A child syncs the files that it has written, and then tells its parent which
  * these are, so that they are not synced again.  It exits with status 0 if all
  * it has received is on disk.  If it cannot, it says why, and the parent ends
- * with an error, too, at the latest a second later, when the server tells of
- * progress.  When the parent ends before the backup is complete, it ends its
- * children first, because it is going to remove what they write.
+ * with an error, too, when the server tells something, as it does each second
+ * while it sends or waits for others.  When the parent ends before the backup
+ * is complete, it ends its children first, because it is going to remove what
+ * they write.
  *
  * A child has nothing to clear up: neither directories, nor the process that
  * receives WAL, nor the connection of its parent.
@@ -205,6 +206,20 @@ become_child(int job)
 	bgchild = -1;
 	in_log_streamer = true;		/* then directories are not removed */
 	showprogress = false;
+	dbgetpassword = -1;			/* several cannot ask for one at once */
+
+	/* the backup is of this server, whatever others could be meant */
+	if (PQhost(conn)[0] != '\0')
+	{
+		dbhost = pg_strdup(PQhost(conn));
+		dbport = pg_strdup(PQport(conn));
+	}
+	if (PQhostaddr(conn)[0] != '\0')
+		setenv("PGHOSTADDR", PQhostaddr(conn), 1);
+
+	/* a child that is older must notice that its parent does not read */
+	for (int i = 1; i < job; i++)
+		close(jobs[i].synced);
 
 	/* it is not told that the connection ends, which it does not */
 	close(PQsocket(conn));
@@ -381,11 +396,16 @@ AioReportEnd(int tablespacenum, bool force, bool finished)
 void
 AioFinishJobs(void)
 {
-	if (jobs == NULL)
+	if (njobs == 1)
 		return;
+	if (jobs == NULL)
+		pg_fatal("server has not shared the base backup");
 	for (int i = 1; i < njobs; i++)
 	{
 		int			status;
+
+		if (job_has_failed)
+			pg_fatal("another connection of this base backup has failed");
 
 		/* to the end of the pipe, which is that of the process */
 		if (!AioReceiveSynced(jobs[i].synced))

@@ -89,6 +89,7 @@ typedef struct AioShareTerms
 {
 	XLogRecPtr	startptr;
 	TimeLineID	starttli;
+	bool		in_recovery;	/* the server, when the backup began */
 	bool		verify_checksums;
 	bool		with_manifest;
 	bool		force_encode;	/* paths in it */

@@ -181,6 +181,14 @@ wake_leader(void)
 	SetLatch(&GetPGProcByNumber(share->leader)->procLatch);
 }
 
+/* Without its leader, nobody can join, also if the memory is used again. */
+static void
+end_joining(void)
+{
+	if (share->leader == MyProcNumber)
+		share->magic = 0;
+}
+
 /* This process leaves before it has ended its part. */
 static void
 note_failure(dsm_segment *seg, Datum arg)
@@ -188,6 +196,7 @@ note_failure(dsm_segment *seg, Datum arg)
 	SpinLockAcquire(&share->mutex);
 	share->failed = true;
 	SpinLockRelease(&share->mutex);
+	end_joining();
 	wake_leader();
 	share = NULL;
 	segment = NULL;
@@ -264,8 +273,8 @@ AioShareCreate(const AioShareTerms *terms, List *tablespaces)
 	if (!TempTablespacesAreSet())
 		SetTempTablespaces(NULL, 0);
 	SharedFileSetInit(&new->fileset, segment);
-	share = new;
 	take_part();
+	share = new;
 	new->magic = SHARE_MAGIC;
 
 	/* they are all in shared memory now */
@@ -307,11 +316,12 @@ AioShareJoin(const char *digits, AioShareTerms *terms)
 		timingsafe_bcmp(other->secret, key.secret, SECRET_LENGTH) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("there is no shared base backup with this key")));
+				 errmsg("there is no shared base backup with this key"),
+				 errhint("All connections of a base backup have to reach the same server.")));
 
 	/* whatever fails after this process is counted, the others must know */
-	share = other;
 	take_part();
+	share = other;
 	SpinLockAcquire(&share->mutex);
 	failed = share->failed;
 	if (!failed && share->njoined < share->nconnections - 1)
@@ -453,6 +463,7 @@ AioShareEnd(int64 checksum_failures)
 	share->nended++;
 	share->checksum_failures += checksum_failures;
 	SpinLockRelease(&share->mutex);
+	end_joining();
 	wake_leader();
 	share = NULL;
 	segment = NULL;

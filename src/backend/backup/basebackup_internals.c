@@ -152,6 +152,20 @@ end_archive(bbsink *sink)
 }
 
 /*
+ * As sendDir() does for each file: a standby that is promoted ends the backup,
+ * which would fail in the end, too.
+ */
+static void
+check_promotion(void)
+{
+	if (RecoveryInProgress() != backup_started_in_recovery)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the standby was promoted during online backup"),
+				 errhint("Take another base backup.")));
+}
+
+/*
  * Take files of the shared backup, and send them, until there are none.  An
  * archive is not open before, nor after that.
  */
@@ -187,6 +201,7 @@ send_shared_files(bbsink *sink, backup_manifest_info *manifest)
 		queued_bytes -= file->size;
 
 		CHECK_FOR_INTERRUPTS();
+		check_promotion();
 		path = AioShareFileName(file);
 		if (lstat(path, &status) != 0)
 		{
@@ -262,6 +277,7 @@ AioBackupShareOut(bbsink *sink, backup_manifest_info *manifest)
 
 	terms.startptr = state->startptr;
 	terms.starttli = state->starttli;
+	terms.in_recovery = backup_started_in_recovery;
 	terms.verify_checksums = !noverify_checksums;
 	terms.with_manifest = manifest->buffile != NULL;
 	terms.force_encode = manifest->force_encode;
@@ -270,7 +286,10 @@ AioBackupShareOut(bbsink *sink, backup_manifest_info *manifest)
 
 	send_shared_files(sink, manifest);
 	while (!AioShareWait(&failures))
+	{
+		check_promotion();
 		send_progress(state);
+	}
 	total_checksum_failures += failures;
 	for (int number = 1; number < share_connections; number++)
 		AioAppendManifest(manifest, AioShareFileSet(), number);
@@ -295,6 +314,7 @@ perform_share(bbsink *sink)
 	state.tablespaces = AioShareTablespaces();
 	state.startptr = terms.startptr;
 	state.starttli = terms.starttli;
+	backup_started_in_recovery = terms.in_recovery;
 	noverify_checksums = !terms.verify_checksums;
 	total_checksum_failures = 0;
 	InitializeBackupManifest(&manifest,
@@ -329,6 +349,12 @@ AioPerformBaseBackup(void *options, bbsink *sink, IncrementalBackupInfo *ib)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("a base backup can be shared only if it is sent to the client")));
+	if (share_key != NULL &&
+		(opt->includewal || opt->incremental || opt->nowait ||
+		 opt->manifest != MANIFEST_OPTION_NO))
+		ereport(ERROR,
+				(errcode(ERRCODE_SYNTAX_ERROR),
+				 errmsg("options of a shared base backup are those with which it has begun")));
 	AioSharePrepare(share_connections);
 	if (share_key != NULL)
 	{

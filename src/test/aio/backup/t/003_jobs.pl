@@ -405,6 +405,8 @@ foreach my $case (
 	[ q{BASE_BACKUP (SHARE '} . '00' x 20 . q{')}, qr/there is no shared base backup with this key/ ],
 	[ q{BASE_BACKUP (SHARE '} . '7f' x 20 . q{')}, qr/there is no shared base backup with this key/ ],
 	[ q{BASE_BACKUP (SHARE '} . 'xy' x 20 . q{')}, qr/invalid hexadecimal digit/ ],
+	[ q{BASE_BACKUP (SHARE 'abc', WAL)}, qr/options of a shared base backup are those with which it has begun/ ],
+	[ q{BASE_BACKUP (SHARE 'abc', MANIFEST 'yes')}, qr/options of a shared base backup are those with which it has begun/ ],
 	[ q{BASE_BACKUP (SHARED 1)}, qr/1 is outside the valid range for parameter "SHARED"/ ],
 	[ q{BASE_BACKUP (SHARED 2, SHARE 'abc')}, qr/conflicting or redundant options/ ],
 	[ q{BASE_BACKUP (SHARED 2, SHARED 3)}, qr/conflicting or redundant options/ ],
@@ -531,11 +533,21 @@ is(differences($primary->data_dir, $enough), '', 'after all that, each file of t
 	$server = $primary;
 	restored($to, 'of_standby')->stop;
 
+	# Which of several servers it is, the first connection decides.
+	my $any = join ' ', 'host=' . join(',', map { $_->host } $primary, $standby), 'port=' . join(',', map { $_->port } $primary, $standby),
+		'load_balance_hosts=random dbname=postgres';
+	foreach my $turn (1 .. 3)
+	{
+		my $of_any = take("any of two servers, $turn", $options->("any$turn"), '--dbname' => $any);
+		verify($of_any, "any of two servers, $turn");
+	}
+
 	$server = $standby;
 	fails('promotion', [ $options->('partial'), '--max-rate' => '8M', '--wal-method' => 'none' ], qr/the standby was promoted during online backup/, sub {
 		wait_for_all();
 		$standby->promote;
 	});
+	like(slurp_file($standby->logfile), qr/promoted during online backup\n.*HINT:  Take another base backup/, 'promotion: files are not sent any more');
 	$standby->stop;
 	$server = $primary;
 }
