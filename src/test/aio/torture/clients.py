@@ -53,6 +53,7 @@ class Load:
         self.complaints = []
         self.lost = set()           # clients whose connection was lost
         self.terminated = set()     # clients that were terminated
+        self.struck = False         # has the fault of the server begun?
         self.disk_fails = self.dark = False     # what the disk does, or did; whether there is power
         self.incarnation = None
         from maintenance import Maintainer

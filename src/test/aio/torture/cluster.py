@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import logs
@@ -64,12 +65,27 @@ def adopt_orphans():
 
 
 def reap():
-    """Bury the dead.  Only for the thread that starts programs, while none of them runs."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+    """Bury the dead, but those of begin().  Only for the thread that starts all other programs, while none of them runs."""
+    with BEGINNING:
+        for pid, parent in parents('').items():
+            if parent == os.getpid() and pid not in BEGUN:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+
+BEGINNING, BEGUN = threading.Lock(), set()
+
+
+def begin(command, **options):
+    """Start a program for whose end another thread waits, and then calls ended()."""
+    with BEGINNING:
+        process = subprocess.Popen([str(word) for word in command], **options)
+        BEGUN.add(process.pid)
+    return process
+
+
+def ended(process):
+    BEGUN.remove(process.pid)
 
 
 def title(pid):
@@ -300,11 +316,14 @@ class Cluster(pglib.Cluster):
         directory = pglib.make_directory(directory / self.data.name)
         for view in ('pg_stat_activity', 'pg_aios', 'pg_locks', 'pg_prepared_xacts'):
             self._note(directory / f'{view}.txt', 20, [self.install.program('psql'), '-X', '-x', '-c', f'TABLE {view}'])
-        pids = {**self.processes(), **{pid: title(pid) for pid in self.orphans & set(parents())}}
-        for pid, name in pids.items():
-            path = directory / f'{pid}.stack.txt'
-            path.write_text(f'{name}\n')
-            self._note(path, 60, ['gdb', '-batch', '-p', str(pid), '-ex', 'bt', '-x', ROOT / 'tools' / 'gdb-tasks.py'])
+        pids = {*self.processes(), *(self.orphans & set(parents()))}
+        for pid in pids:
+            self.note_stack(pid, directory)
+
+    def note_stack(self, pid, directory):
+        path = directory / f'{pid}.stack.txt'
+        path.write_text(f'{title(pid)}\n')
+        self._note(path, 60, ['gdb', '-batch', '-p', str(pid), '-ex', 'bt', '-x', ROOT / 'tools' / 'gdb-tasks.py'])
 
     def _note(self, path, limit, command):
         with open(path, 'a') as out:

@@ -1,6 +1,7 @@
 """A second server beside the one that clients use, which lives as long as the epoch and is mistreated as well.
 
-It has what the first one has, by replication: logical (subscriber.py) or physical (follower.py).
+It has what the first one has, by replication, logical (subscriber.py) or physical (follower.py), or is made of a backup
+(backups.py).
 
 Owner:     Rounds.  If the first server is on a disk that fails, so is its companion, on another one.
 """
@@ -76,6 +77,12 @@ class Companion:
         self.cluster.cores = not self.disk
         self.cluster.start(plan.companion.settings)
         self.log = self.cluster.log_size()
+
+    def load_begins(self, plan, load):
+        """Clients are about to work."""
+
+    def load_ended(self):
+        """They have ended, and the first server has come back; it is going to be checked."""
 
     def work_and_fail(self, plan, load):
         """Have its fault happen, if it has one, and recover."""

@@ -44,7 +44,9 @@ class Inflictor:
 
     @fault(6)
     def kill_backend(self):
-        pids = [client.pid for client in self.load.clients if client.pid in self.cluster.processes()]
+        processes = self.cluster.processes()
+        pids = [client.pid for client in self.load.clients if client.pid in processes]
+        pids += sorted(pid for pid, title in processes.items() if 'sending backup' in title)
         if not pids or not self.kill([self.rng.choice(pids)]):
             self.kill_all()
 

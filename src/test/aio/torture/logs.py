@@ -19,6 +19,8 @@ HARMLESS = re.compile(
     r'could not remove shared memory segment .* No such file|'
     # the startup process asks for a restartpoint before there is a checkpointer
     r'could not notify checkpoint: checkpointer is not running|'
+    # it sends a base backup, and the postmaster has been killed
+    r'aborting backup due to backend exiting|'
     # see Cluster.start()
     r'could not create file .* File exists|'
     # an index whose summary was asked for has been dropped
@@ -61,13 +63,14 @@ SUBSCRIBING = re.compile(r'could not connect to the publisher|could not (receive
                          r'logical replication parallel apply worker exited due to error')
 
 
-def complaints(text, killed=False, disk_fails=False, streaming=False, subscriber=False):
+def complaints(text, killed=False, disk_fails=False, streaming=False, subscriber=False, backups=False):
     """Lines of a log that nothing explains.
 
     `killed`: processes were; `disk_fails`: it has failed, or was full; `streaming`: WAL is sent or received;
-    `subscriber`: it is the log of one.
+    `subscriber`: it is the log of one; `backups`: who takes base backups is a client that judges what fails.
     """
     explains = SUBSCRIBING.search if subscriber else STREAMING.search if streaming else lambda message: False
+    clients = {'client backend', 'parallel worker', *(['walsender'] if backups else [])}
     panicked = False
     for line in text.splitlines():
         match = LINE.match(line)
@@ -96,7 +99,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False, subscriber
             bad = signal and not (signal[1] == '9' and (killed or panicked) or signal[1] == '6' and panicked) or \
                 not signal and (NEVER.search(message) or re.search(r'could not (?!find)', message))
         elif level == 'ERROR':
-            bad = process not in ('client backend', 'parallel worker') and not code.startswith('57')
+            bad = process not in clients and not code.startswith('57')
         elif level in ('WARNING', 'FATAL'):
             bad = not code.startswith('57')
         else:

@@ -6,6 +6,7 @@ on the seed only.  The last round of an epoch may be one of replication or of ba
 import dataclasses
 import random
 
+import backups
 import faults
 import settings
 
@@ -24,7 +25,7 @@ class Epoch:
     segment: int                # MB
     disk: bool                  # on the one that fails
     special: str                # what its last round is, or None
-    companion: str              # 'subscriber' or 'standby', beside the server; or None
+    companion: str              # 'subscriber', 'standby' or 'backup', beside the server; or None
 
 
 @dataclasses.dataclass
@@ -64,7 +65,7 @@ class Plan:
 
 
 # Who is beside the server in one epoch after the other, such that each has both kinds of disks.
-COMPANIONS = [None, 'subscriber', 'subscriber', 'standby', 'standby', 'subscriber', 'subscriber', None]
+COMPANIONS = [None, 'subscriber', 'subscriber', 'standby', 'standby', 'subscriber', 'subscriber', 'backup', 'backup', None]
 
 
 def epoch_of(seed, number, disks, clients=None, companion=None):
@@ -83,14 +84,15 @@ def epoch_of(seed, number, disks, clients=None, companion=None):
     checksums, segment = rng.random() < 0.7, rng.choice([1, 1, 16])
     special = rng.choices([None, *SPECIAL], [10 - sum(SPECIAL.values()), *SPECIAL.values()])[0]
     companion = COMPANIONS[index % len(COMPANIONS)] if companion is None else {'none': None}.get(companion, companion)
-    if companion and special == 'standby':
-        special = None      # it has not what a companion needs
+    if companion and special == 'standby' or companion == 'backup':
+        special = None      # it has not what a companion needs, or nothing that this one has not
     return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special, companion)
 
 
 def plan(seed, number, options, our_server, developer):
     """`options` has methods, disks, direct, faults, clients, companion and settings, as the command line of `run`."""
-    companion = 'none' if 'standby' in options.faults else options.companion
+    alone = 'standby' in options.faults or 'backup' in options.faults and options.companion == 'backup'
+    companion = 'none' if alone else options.companion
     epoch = epoch_of(seed, number, options.disks, options.clients, companion)
     rng = random.Random(f'{seed} round {number}')
     method = options.methods[number % len(options.methods)]
@@ -102,9 +104,11 @@ def plan(seed, number, options, our_server, developer):
     if last and epoch.special and not options.faults:
         fault = epoch.special
     special = fault in SPECIAL
-    streaming = special or epoch.companion == 'standby'
+    streaming = special or epoch.companion in ('standby', 'backup')
     chosen = settings.choose(rng, method, options.direct, our_server, developer, streaming, epoch.disk)
-    statements = rng.randint(50, 300 if epoch.companion else 1000)
+    # servers that follow another take their time, and backups need some
+    most = {None: 1000, 'backup': 2000}.get(epoch.companion, 300)
+    statements = rng.randint(50, most)
     disturbances = sorted((rng.randrange(statements), rng.randrange(epoch.clients), rng.random() < 0.3)
                           for _ in range(rng.choice([0, 1, 2, 5, 10])))
     ending = rng.choice(ENDINGS)
@@ -112,6 +116,8 @@ def plan(seed, number, options, our_server, developer):
     if epoch.companion:
         if epoch.companion == 'subscriber':
             settings.publish(rng, chosen, developer)
+        elif epoch.companion == 'backup':
+            settings.be_backed_up(rng, chosen)
         else:
             settings.be_followed(rng, chosen)
         companion = companion_of(rng, method, options, epoch, statements, our_server, developer)
@@ -124,13 +130,17 @@ def plan(seed, number, options, our_server, developer):
 def companion_of(rng, first_method, options, epoch, statements, our_server, developer):
     # an account may have little memory to lock
     methods = [method for method in options.methods if first_method != 'io_uring' or method != 'io_uring']
-    method, follows = rng.choice(methods or ['worker']), epoch.companion == 'standby'
-    chosen = settings.choose(rng, method, options.direct, our_server, developer, follows, epoch.disk)
-    (settings.follow if follows else settings.subscribe)(rng, chosen)
+    method, what = rng.choice(methods or ['worker']), epoch.companion
+    chosen = settings.choose(rng, method, options.direct, our_server, developer, what != 'subscriber', epoch.disk)
+    {'subscriber': settings.subscribe, 'standby': settings.follow, 'backup': settings.be_backed_up}[what](rng, chosen)
     chosen.update(options.settings)
     chosen['io_method'] = method
     weights = faults.possible(method, epoch.disk)
+    if what == 'backup':
+        weights = {**backups.FAULTS, **(backups.DISK_FAULTS if epoch.disk else {})}
     if options.faults:
         weights = {name: weight for name, weight in weights.items() if name in options.faults} or weights
     fault = rng.choices(list(weights), weights.values())[0] if rng.random() < 0.7 else None
-    return Companion(chosen, fault, rng.randint(1, statements * 5 // 4), rng.choice(ENDINGS))
+    # clients are at work while a backup has its own
+    last = statements - 1 if what == 'backup' else statements * 5 // 4
+    return Companion(chosen, fault, rng.randint(1, last), rng.choice(ENDINGS))

@@ -252,6 +252,7 @@ TRAP = 'TRAP: failed Assert("%s"), File: "x.c", Line: 1, PID: %d\n'
 INSIDE = '!IsTransactionOrTransactionBlock()'
 LEADER = f'{SAYS}client backend|57P01|FATAL:  postmaster exited during a parallel transaction\n'
 TWICE = f'{SAYS}client backend|01000|WARNING:  Abort%s while in ABORT state\n'
+SENDER = f'{SAYS}walsender|55000|ERROR:  another connection of this base backup has failed\n'
 FAILS = f'{SAYS}client backend|58030|ERROR:  could not open file "x": Input/output error\n'
 HAS_COMMITTED = f'{SAYS}client backend|XX000|PANIC:  cannot abort transaction 7, it was already committed\n'
 FUTURE = f'{SAYS}startup|01000|WARNING:  removing future two-phase state file for transaction 7\n%s' + \
@@ -291,6 +292,8 @@ LOGS = [
      'relation "public.t" does not exist\n', {'subscriber': True}, True),
     ('a change meets another', f'{SAYS}logical replication apply worker|00000|LOG:  conflict detected on relation "public.t": '
      'conflict=update_missing\n', {'subscriber': True, 'disk_fails': True}, True),
+    ('a base backup fails, which its client knows', SENDER, {'backups': True}, False),
+    ('a base backup fails, and nobody takes one', SENDER, {'streaming': True}, True),
     ('a sanitizer has found something', 'x.c:1:2: runtime error: shift exponent 32 is too large\n', {}, True),
 ]
 

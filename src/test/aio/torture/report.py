@@ -13,6 +13,7 @@ class Report:
         self.crashes = self.power_losses = self.volatile = 0
         self.fresh = self.compared = self.indexes = self.lookups = self.statements = 0
         self.complete = self.twice = 0
+        self.backups = self.backups_incremental = self.backups_failed = 0
         self.subscribed = self.followed = self.companions_crashed = self.replicated = self.applied_ahead = 0
 
     def add(self, plan, result):
@@ -51,6 +52,8 @@ class Report:
                 ('rounds with a standby from the beginning', self.followed),
                 ('crashes of subscribers and standbys', self.companions_crashed),
                 ('rows compared with theirs', self.replicated),
+                ('backups taken beside a load', self.backups), ('  incremental ones', self.backups_incremental),
+                ('backups that failed', self.backups_failed),
                 ('starts and stops that needed help', Cluster.ways)):
             print(f'{label:<40}{number:>11,}')
         print(f'{"seconds":<40}{seconds:>11,.0f}' + (f'   {seconds / rounds:.1f} a round' if rounds else ''))

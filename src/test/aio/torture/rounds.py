@@ -16,6 +16,7 @@ import plans
 import settings
 import standby
 import wal
+from backups import Backups
 from checker import Checker, Result
 from clients import Load
 from cluster import WORK, Cluster, copy, make_template, pglib, wait_until
@@ -66,7 +67,7 @@ class Rounds:
 
     def enter(self, epoch, number):
         options = [f'--wal-segsize={epoch.segment}', '--data-checksums' if epoch.checksums else '--no-data-checksums']
-        template = make_template(self.options.install, self.directory, options)
+        self.template = make_template(self.options.install, self.directory, options)
         place = pglib.make_directory(self.directory / 'epoch')
         if epoch.disk:
             seed = random.Random(f'{self.options.seed} disk {epoch.number}').randrange(1 << 31)
@@ -75,7 +76,7 @@ class Rounds:
             data = self.directory / 'mount' / 'data'
         else:
             data = place / 'data'
-        copy(template, data)
+        copy(self.template, data)
         if epoch.disk:
             self.disk.command('sync')
         self.cluster = Cluster(self.options.install, data, place / 'server.log')
@@ -83,7 +84,8 @@ class Rounds:
         self.memory = Memory(place / 'memory.log')
         self.epoch, self.first, self.created = epoch, number, False
         if epoch.companion:
-            self.companion = Subscriber(self, template) if epoch.companion == 'subscriber' else Follower(self)
+            kind = {'subscriber': Subscriber, 'standby': Follower, 'backup': Backups}[epoch.companion]
+            self.companion = kind(self)
             # until then it sends what the other one does not have
             self.cluster.stop_limit = CATCH_UP
 
@@ -119,7 +121,7 @@ class Rounds:
                 self.companion.join(plan, self.cluster, self.schema)
             self.created = True
         load = Load(self.cluster, self.schema, self.memory, f'{self.options.seed} load {plan.round}',
-                    plan.epoch.clients, self.options.statements, special)
+                    plan.epoch.clients, self.options.statements, special or plan.epoch.companion == 'backup')
         try:
             if special:
                 crash, emptied, dark = False, standby.run(self, plan, load, result), []
@@ -141,7 +143,8 @@ class Rounds:
             load.complain(f'connections of clients {sorted(load.lost - load.terminated)} were lost')
         result.complaints += load.complaints
         streaming = special or self.companion is not None
-        result.complaints += logs.complaints(said, killed, load.disk_fails, streaming)
+        result.complaints += logs.complaints(said, killed, load.disk_fails, streaming,
+                                             backups=plan.epoch.companion == 'backup')
         self.check(plan, result, crashed or emptied, plan.last)
         if self.companion:
             self.companion.check(plan, result)
@@ -159,6 +162,8 @@ class Rounds:
         inflictor = faults.Inflictor(rng, self.cluster, load, self.disk)
         companion = plan.companion
         early = companion and companion.statements < plan.statements
+        if companion:
+            self.companion.load_begins(plan, load)
         load.start()
         deadline = time.monotonic() + PATIENCE
         for count, client, terminate in plan.disturbances:
@@ -168,6 +173,7 @@ class Rounds:
             load.wait_for(companion.statements, max(0, deadline - time.monotonic()))
             self.companion.work_and_fail(plan, load)
         load.wait_for(plan.statements, max(0, deadline - time.monotonic()))
+        load.struck = True
         getattr(inflictor, plan.fault)()
         load.stop()
         self.report.power_losses += len(inflictor.losses)
@@ -176,6 +182,8 @@ class Rounds:
         self.cluster.come_back(crash, log)
         if companion and not early:
             self.companion.work_and_fail(plan, load)
+        if companion:
+            self.companion.load_ended()
         return crash, inflictor.killed, inflictor.dark
 
     def check(self, plan, result, crashed, deep=False):
@@ -212,7 +220,7 @@ class Rounds:
         for path in (self.directory / 'epoch').glob('*.log'):
             shutil.copy(path, place)
         clusters = [self.cluster, self.companion and self.companion.cluster] if self.options.keep else []
-        for cluster in filter(None, clusters):
+        for cluster in filter(lambda cluster: cluster and cluster.data.exists(), clusters):
             try:
                 cluster.stop('immediate')
             except Hang:

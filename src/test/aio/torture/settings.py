@@ -124,7 +124,7 @@ CONSISTENT = 'heap, heap2, btree, hash, gin, sequence, spgist, brin, generic'
 
 
 def be_followed(rng, settings):
-    """Have a standby that finds out whether each record does to a page what it has done here."""
+    """Have a standby, or a server made of a backup, find out whether each record does to a page what it has done here."""
     settings['wal_consistency_checking'] = rng.choice(['', '', '', CONSISTENT])
 
 
@@ -136,6 +136,12 @@ def follow(rng, settings):
         # who looks at the rows may take his time
         'max_standby_streaming_delay': -1,
     })
+
+
+def be_backed_up(rng, settings):
+    """Have several senders for each of several backups, as one that is killed may not have ended, and know what changes."""
+    be_followed(rng, settings)
+    settings.update({'max_wal_senders': 12, 'summarize_wal': True})
 
 
 def look_up(rng, settings):

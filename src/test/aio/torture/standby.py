@@ -100,8 +100,7 @@ def back_up(rounds, plan, load, result):
     try:
         load.start()
         load.wait_for(plan.statements // 3)
-        before = {(transaction.client, transaction.seq) for tail in list(rounds.memory.tails.values())
-                  for transaction in list(tail) if transaction.fate == 'durable'}
+        before = durable(rounds.memory)
         base_backup(rounds.cluster, copy)
         load.wait_for(plan.statements)
         load.stop()
@@ -117,6 +116,12 @@ def back_up(rounds, plan, load, result):
     finally:
         copy.close()
         pglib.remove(copy.data)
+
+
+def durable(memory):
+    """The transactions that have been acknowledged since clients began: {(client, seq)}."""
+    return {(transaction.client, transaction.seq) for tail in list(memory.tails.values())
+            for transaction in list(tail) if transaction.fate == 'durable'}
 
 
 def base_backup(primary, copy):

@@ -36,9 +36,9 @@ class Subscriber(Companion):
     TITLES = re.compile('logical replication (parallel )?apply worker')
     RECOVERS = re.compile('automatic recovery in progress|reinitializing')
 
-    def __init__(self, rounds, template):
+    def __init__(self, rounds):
         super().__init__(rounds)
-        copy(template, self.cluster.data)
+        copy(rounds.template, self.cluster.data)
         if self.disk:
             self.disk.command('sync')
 
