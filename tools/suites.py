@@ -95,8 +95,8 @@ class Runner:
             if not group.endswith('-running'):
                 yield Test(f'postgresql:{test["name"]}', group, kind, any(where.startswith(o + '/') for o in ours))
 
-    def run(self, label, settings, tests):
-        """Run these tests once.  Their setup, which upstream counts as tests, goes first."""
+    def run(self, label, settings, tests, wrapper=None):
+        """Run these tests once, by this program if there is one.  Their setup, which upstream counts as tests, goes first."""
         if not tests:
             return
         print(f'{label}: {len(tests)} tests', flush=True)
@@ -105,9 +105,9 @@ class Runner:
             environment['PG_TEST_INITDB_EXTRA_OPTS'] = ' '.join(f'-c {setting}' for setting in settings)
         command = [AS_ACCOUNT, 'meson', 'test', '-C', self.build, '--logbase', label,
                    '--num-processes', str(os.cpu_count()), '--print-errorlogs', *self.options,
-                   *[test.name for test in tests]]
+                   *(['--wrapper', wrapper] if wrapper else []), *[test.name for test in tests]]
         log = self.results / f'{label}.log'
-        results = self.build / 'meson-logs' / f'{label}.json'
+        results = self.build / 'meson-logs' / f'{label}{f"-{wrapper.name}" if wrapper else ""}.json'
         if results.exists():
             results.unlink()
         status = logged(label, log, command, environment)
@@ -124,9 +124,13 @@ class Runner:
                 place = self.keep(label, test) or log
             self.tally.add(f'{label}: {name}', result, place)
 
+    def left_by(self, test):
+        """The directory of what a test has left, logs of servers among it, or None."""
+        return next(self.build.glob(f'subprojects/postgresql-*/testrun/{test.group}/{test.kind}'), None)
+
     def keep(self, label, test):
         """Move what a failed test left to a place where it stays."""
-        left = next(self.build.glob(f'subprojects/postgresql-*/testrun/{test.group}/{test.kind}'), None)
+        left = self.left_by(test)
         if left is None:
             return None
         place = self.results / 'failed' / label / f'{test.group}-{test.kind}'

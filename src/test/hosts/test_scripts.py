@@ -152,5 +152,29 @@ class Excerpt(unittest.TestCase):
         self.assertEqual(excerpt(['not ok 1\n']), 'not ok 1\n')
 
 
+class Jobs(Scratch):
+    """What stands for pg_basebackup in upstream's tests."""
+
+    def given(self, *arguments):
+        """The last argument that the real one gets."""
+        self.write('bin/pg_basebackup', '#!/bin/sh\necho "$@"\n', 0o755)
+        command = [ROOT / 'src/test/aio/backup/jobs/run', 'pg_basebackup', *arguments]
+        said = subprocess.run(command, check=True, capture_output=True, text=True,
+                              env={**os.environ, 'PATH': f'{self.top}/bin:{os.environ["PATH"]}'}).stdout
+        self.assertTrue(said.startswith(' '.join(arguments)))
+        return said.split()[-1:]
+
+    def test_several(self):
+        for arguments in ((), ('--help',), ('-cfast', '-D', 'tar', '--max-rate', '1024'), ('--format', 'plain'),
+                          ('-Fp', '-r', '32M'), ('--compress', 'server-gzip', '-F', 'plain'), ('-T', '/a=/t')):
+            self.assertEqual(self.given(*arguments), ['--jobs=3'], arguments)
+
+    def test_one(self):
+        for arguments in (('-Ft',), ('--format', 't'), ('--format=tar', '-X', 'none'), ('-F', 't', '-D', 'x'),
+                          ('--target', 'blackhole'), ('--target=blackhole', '-cfast'), ('-t', 'blackhole'),
+                          ('--max-rate', '32', '-D', 'x'), ('-r64',)):
+            self.assertEqual(self.given(*arguments), [arguments[-1]], arguments)
+
+
 if __name__ == '__main__':
     unittest.main()
