@@ -11,6 +11,13 @@
  * disk is dropped from the page cache.  So a backup neither fills memory with
  * dirty pages, nor evicts what others have cached.
  *
+ * AioOpenStreamFd() stands in for open(), for programs that write by
+ * descriptors.  A program has one such stream open at a time.  Nothing is
+ * collected for it here: each write() is one, and fails as ever.  If files
+ * are not to be synced, it is a file like any other: who waits for no disk at
+ * the end does not want to wait for it before.  After AioKeepStreams(), files
+ * stay in the page cache.
+ *
  * A thread syncs the files that have been closed, while others are written.
  * It has a descriptor of its own for each.  Files of less than PIECE bytes
  * cost no system call but dup() before it is their turn.  It takes all that
@@ -41,7 +48,7 @@
  * finds no space for what it has put off drops that and tells only who wrote
  * it back.  Hence its errors are errors.
  *
- * Tests: src/test/aio/backup/t/002_client.pl.
+ * Tests: src/test/aio/backup/t/002_client.pl, 004_programs.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -84,9 +91,9 @@ typedef struct Stream
 	pgoff_t		allocated;		/* given space, or 0 */
 	pgoff_t		written;		/* known to the kernel */
 	pgoff_t		started;		/* on their way to disk */
-	pgoff_t		dropped;		/* on disk, and not in the page cache */
+	pgoff_t		dropped;		/* on disk, and need not be cached */
 	int			error;			/* of the write that failed, or 0 */
-	char		buffer[PIECE];	/* of stdio */
+	char		buffer[FLEXIBLE_ARRAY_MEMBER];	/* of stdio */
 } Stream;
 
 /* A file that is complete. */
@@ -133,6 +140,10 @@ static bool thread_is_missing = false;
 
 /* set before there is a thread */
 static bool sync_streams = false;
+static bool keep_streams = false;
+
+/* the one that AioOpenStreamFd() has opened, or NULL */
+static Stream *descriptor_stream = NULL;
 
 
 /*
@@ -217,7 +228,8 @@ sync_closed_file(const ClosedFile *file)
 		add_synced(&done);
 	}
 
-	(void) posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
+	if (!keep_streams)
+		(void) posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
 	/* an error of close() was met when the first descriptor was closed */
 	(void) close(file->fd);
 	return error;
@@ -410,8 +422,9 @@ write_back(Stream *stream)
 	}
 	if (behind <= 0)
 		return true;
-	(void) posix_fadvise(stream->fd, stream->dropped, behind,
-						 POSIX_FADV_DONTNEED);
+	if (!keep_streams)
+		(void) posix_fadvise(stream->fd, stream->dropped, behind,
+							 POSIX_FADV_DONTNEED);
 	stream->dropped += behind;
 	return true;
 }
@@ -491,19 +504,16 @@ may_allocate(int fd)
 }
 
 /*
- * Open a file that will be written from the beginning to the end.  The size
- * is what it is likely to have, or 0.  Returns NULL, with errno, as fopen()
- * does; ends the program if a file that was closed before could not be
- * synced.
+ * Open a file that will be written from the beginning to the end, with room
+ * for a buffer.  The size is what it is likely to have, or 0.  Returns NULL,
+ * with errno, as open() fails; ends the program if a file that was closed
+ * before could not be synced.
  */
-FILE *
-AioOpenStream(const char *path, pgoff_t size)
+static Stream *
+open_stream(const char *path, int flags, mode_t mode, pgoff_t size,
+			size_t buffer_size)
 {
-	const int	flags = O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY;
-	const mode_t mode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP |
-		S_IROTH | S_IWOTH;
 	Stream	   *stream;
-	FILE	   *file;
 	int			fd;
 
 	check_thread(false);
@@ -517,7 +527,7 @@ AioOpenStream(const char *path, pgoff_t size)
 	if (fd < 0)
 		return NULL;
 
-	stream = pg_malloc(sizeof(Stream));
+	stream = pg_malloc(offsetof(Stream, buffer) + buffer_size);
 	stream->fd = fd;
 	stream->path = pg_strdup(path);
 	stream->allocated = stream->written = 0;
@@ -528,11 +538,108 @@ AioOpenStream(const char *path, pgoff_t size)
 	if (size >= PIECE && may_allocate(fd) &&
 		fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) == 0)
 		stream->allocated = size;
+	return stream;
+}
 
+/* The same for stdio, as fopen(path, "wb"). */
+FILE *
+AioOpenStream(const char *path, pgoff_t size)
+{
+	Stream	   *stream;
+	FILE	   *file;
+
+	stream = open_stream(path, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY,
+						 S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP |
+						 S_IROTH | S_IWOTH, size, PIECE);
+	if (stream == NULL)
+		return NULL;
 	file = fopencookie(stream, "wb", stream_functions);
 	if (file == NULL || setvbuf(file, stream->buffer, _IOFBF, PIECE) != 0)
 		pg_fatal("out of memory");
 	return file;
+}
+
+/*
+ * The same for a program that calls write(): returns a descriptor, or -1 with
+ * errno.
+ */
+int
+AioOpenStreamFd(const char *path, int flags, mode_t mode, pgoff_t size)
+{
+	if (!sync_streams)
+		return open(path, flags, mode);
+	Assert(descriptor_stream == NULL);
+	descriptor_stream = open_stream(path, flags, mode, size, 0);
+	return descriptor_stream == NULL ? -1 : descriptor_stream->fd;
+}
+
+/*
+ * As lseek() from the beginning.  What is skipped counts as written, which
+ * does no harm; what is written once more will be on disk when it is synced.
+ */
+pgoff_t
+AioSeekStreamFd(int fd, pgoff_t offset, int whence)
+{
+	Stream	   *stream = descriptor_stream;
+
+	Assert(whence == SEEK_SET);
+	if (stream != NULL && stream->fd == fd)
+	{
+		if (offset < stream->written)
+			stream->started = stream->dropped = offset;
+		stream->written = offset;
+	}
+	return lseek(fd, offset, whence);
+}
+
+/* As write().  An error may be that of something that was written before. */
+ssize_t
+AioWriteStreamFd(int fd, const void *data, size_t size)
+{
+	Stream	   *stream = descriptor_stream;
+	ssize_t		written = write(fd, data, size);
+
+	if (stream == NULL || stream->fd != fd)
+		return written;
+	if (written < 0)
+		stream->error = errno;
+	else
+	{
+		stream->written += written;
+		if (!write_back(stream))
+		{
+			stream->error = errno;
+			return -1;
+		}
+	}
+	return written;
+}
+
+/*
+ * As close().  A file to which nothing was written is likely to be opened once
+ * more, and left for the end.
+ */
+int
+AioCloseStreamFd(int fd)
+{
+	Stream	   *stream = descriptor_stream;
+
+	if (stream == NULL || stream->fd != fd)
+		return close(fd);
+	descriptor_stream = NULL;
+	if (stream->written > 0 || stream->error != 0)
+		return close_stream(stream);
+	free(stream->path);
+	free(stream);
+	return close(fd);
+}
+
+/* The same where nobody looks at what close() says: end the program. */
+void
+AioEndStreamFd(int fd, const char *path)
+{
+	if (AioCloseStreamFd(fd) != 0)
+		pg_fatal("could not close file \"%s\": %m", path);
 }
 
 /*
@@ -549,6 +656,13 @@ AioSyncStreams(bool sync)
 	called = true;
 	sync_streams = sync;
 	aio_file_is_synced = sync ? is_synced : NULL;
+}
+
+/* Who has written the files will soon read them: do not drop them. */
+void
+AioKeepStreams(void)
+{
+	keep_streams = true;
 }
 
 /*
@@ -641,8 +755,43 @@ AioOpenStream(const char *path, pgoff_t size)
 	return fopen(path, "wb");
 }
 
+int
+AioOpenStreamFd(const char *path, int flags, mode_t mode, pgoff_t size)
+{
+	return open(path, flags, mode);
+}
+
+pgoff_t
+AioSeekStreamFd(int fd, pgoff_t offset, int whence)
+{
+	return lseek(fd, offset, whence);
+}
+
+ssize_t
+AioWriteStreamFd(int fd, const void *data, size_t size)
+{
+	return write(fd, data, size);
+}
+
+int
+AioCloseStreamFd(int fd)
+{
+	return close(fd);
+}
+
+void
+AioEndStreamFd(int fd, const char *path)
+{
+	(void) close(fd);
+}
+
 void
 AioSyncStreams(bool sync)
+{
+}
+
+void
+AioKeepStreams(void)
 {
 }
 

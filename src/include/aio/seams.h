@@ -24,6 +24,7 @@
 #include "aio/btree_split.h"
 #include "aio/commit.h"
 #include "aio/explain.h"
+#include "aio/file_copy.h"
 #include "aio/foreign.h"
 #include "aio/index_insert.h"
 #include "aio/io_method.h"

@@ -19,7 +19,14 @@
 typedef int (*AioFileAction) (const char *path, bool isdir);
 
 extern FILE *AioOpenStream(const char *path, pgoff_t size);
+extern int	AioOpenStreamFd(const char *path, int flags, mode_t mode,
+							pgoff_t size);
+extern pgoff_t AioSeekStreamFd(int fd, pgoff_t offset, int whence);
+extern ssize_t AioWriteStreamFd(int fd, const void *data, size_t size);
+extern int	AioCloseStreamFd(int fd);
+extern void AioEndStreamFd(int fd, const char *path);
 extern void AioSyncStreams(bool sync);
+extern void AioKeepStreams(void);
 extern void AioFinishStreams(void);
 extern void AioForkStreams(void);
 extern bool AioSendSynced(int fd);

@@ -17,7 +17,8 @@
  *
  * WATCH_WITHOUT: the file system can neither allocate, nor be told to write.
  *
- * Tests: src/test/aio/backup/t/002_client.pl.
+ * Tests: src/test/aio/backup/t/002_client.pl, 004_programs.pl,
+ * 005_file_copy.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
