@@ -47,6 +47,8 @@ typedef struct AioBackupChunk
 
 /* backup_pool.c */
 extern int	AioBackupChunks(void);
+extern void AioBackupUseChunks(bool begin);
+extern int	AioBackupShareOfChunks(void);
 extern int	AioBackupTakeChunk(bool in_worker);
 extern void AioBackupReleaseChunk(int chunk);
 extern AioBackupChunk *AioBackupChunkAt(int chunk);

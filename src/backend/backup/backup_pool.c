@@ -29,6 +29,7 @@
 #include "aio/worker_file.h"
 #include "backup_internal.h"
 #include "miscadmin.h"
+#include "port/atomics.h"
 #include "port/pg_iovec.h"
 #include "storage/aio_internal.h"
 #include "storage/fd.h"
@@ -45,6 +46,7 @@ typedef struct ChunkPool
 	slock_t		mutex;
 	int			first_free;		/* or -1 */
 	int			nin_workers;	/* chunks with which a worker is busy */
+	pg_atomic_uint32 nusers;	/* backups, or connections of one */
 	char	   *data;			/* of all chunks, aligned for direct I/O */
 	AioBackupChunk chunks[FLEXIBLE_ARRAY_MEMBER];
 } ChunkPool;
@@ -91,6 +93,7 @@ initialize_pool(void)
 	SpinLockInit(&pool->mutex);
 	pool->first_free = -1;
 	pool->nin_workers = 0;
+	pg_atomic_init_u32(&pool->nusers, 0);
 	pool->data = (char *) TYPEALIGN(PG_IO_ALIGN_SIZE,
 									(char *) pool + header_size());
 	for (int chunk = AioBackupChunks() - 1; chunk >= 0; chunk--)
@@ -115,6 +118,27 @@ void
 AioBackupInitialize(void)
 {
 	AioShareState(&pool_state);
+}
+
+/* This process begins, or has ended, to take and release chunks. */
+void
+AioBackupUseChunks(bool begin)
+{
+	pg_atomic_fetch_add_u32(&pool->nusers, begin ? 1 : -1);
+}
+
+/*
+ * How many of them are this process's share?  It may have more, because others
+ * have just come.
+ */
+int
+AioBackupShareOfChunks(void)
+{
+	int			nchunks = AioBackupChunks();
+
+	if (nchunks == 0)
+		return 0;
+	return Max(nchunks / Max((int) pg_atomic_read_u32(&pool->nusers), 1), 1);
 }
 
 /*

@@ -177,7 +177,7 @@ note_complete(BackupFile *file)
 static int
 max_reads(void)
 {
-	return Min(maintenance_io_concurrency, AioBackupChunks());
+	return Min(maintenance_io_concurrency, AioBackupShareOfChunks());
 }
 
 /* A handle, or NULL if all are in use, and some of them by reads of ours. */
@@ -897,6 +897,7 @@ AioBackupBegin(bool incremental)
 	reads = MemoryContextAlloc(context, nchunks * sizeof(BackupRead));
 	for (int i = 0; i < nchunks; i++)
 		dlist_push_head(&free_reads, &reads[i].node);
+	AioBackupUseChunks(true);
 	backup_context = context;
 }
 
@@ -916,6 +917,7 @@ AioBackupEnd(void)
 	while (!dlist_is_empty(&files_ahead))
 		close_first_ahead();
 	Assert(nreads == 0);
+	AioBackupUseChunks(false);
 	backup_context = NULL;
 	MemoryContextDelete(context);
 	RESUME_INTERRUPTS();
