@@ -280,6 +280,7 @@ start_jobs(char *key, pg_compress_specification *compress)
 		pg_fatal("could not allocate shared memory: %m");
 	jobs = pg_malloc0(njobs * sizeof(Job));
 	parent = getpid();
+	AioShareStreams(njobs);
 	pqsignal(SIGCHLD, handle_end_of_child);
 	atexit(kill_jobs_atexit);
 

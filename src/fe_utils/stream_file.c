@@ -76,7 +76,10 @@
 /* how much is collected before the kernel is told to write it */
 #define STRETCH			(1024 * 1024)
 
-/* how much of an open file the kernel may be writing */
+/*
+ * How much of an open file the kernel may be writing; here and below, for all
+ * processes that share it.
+ */
 #define MAX_IN_FLIGHT	(8 * 1024 * 1024)
 
 /* how many files may wait for the thread, and how much of them */
@@ -141,6 +144,9 @@ static bool thread_is_missing = false;
 /* set before there is a thread */
 static bool sync_streams = false;
 static bool keep_streams = false;
+
+/* processes that write streams together, and share what may be dirty */
+static int	nsharing = 1;
 
 /* the one that AioOpenStreamFd() has opened, or NULL */
 static Stream *descriptor_stream = NULL;
@@ -319,7 +325,7 @@ hand_over(int fd, char *path, pgoff_t dirty)
 		pthread_mutex_lock(&lock);
 		while (failure == 0 && dirty >= PIECE &&
 			   (nclosed == MAX_CLOSED ||
-				(nclosed > 0 && closed_dirty + dirty > MAX_CLOSED_DIRTY)))
+				(nclosed > 0 && closed_dirty + dirty > MAX_CLOSED_DIRTY / nsharing)))
 			pthread_cond_wait(&file_done, &lock);
 		if (failure == 0 && nclosed < MAX_CLOSED)
 		{
@@ -412,7 +418,8 @@ write_back(Stream *stream)
 						stream->written - stream->started, false);
 	stream->started = stream->written;
 
-	behind = stream->started - stream->dropped - MAX_IN_FLIGHT;
+	behind = stream->started - stream->dropped -
+		Max(MAX_IN_FLIGHT / nsharing, STRETCH);
 	if (error == 0 && behind > 0)
 		error = write_range(stream->fd, stream->dropped, behind, true);
 	if (error != 0)
@@ -676,6 +683,16 @@ AioFinishStreams(void)
 }
 
 /*
+ * So many processes, with those that this one is going to fork, write streams
+ * at the same time.
+ */
+void
+AioShareStreams(int nprocesses)
+{
+	nsharing = nprocesses;
+}
+
+/*
  * This is the child of a process that may have a thread, which has not come
  * along.  Files that the parent has closed are its business.
  */
@@ -797,6 +814,11 @@ AioKeepStreams(void)
 
 void
 AioFinishStreams(void)
+{
+}
+
+void
+AioShareStreams(int nprocesses)
 {
 }
 

@@ -28,6 +28,7 @@ extern void AioEndStreamFd(int fd, const char *path);
 extern void AioSyncStreams(bool sync);
 extern void AioKeepStreams(void);
 extern void AioFinishStreams(void);
+extern void AioShareStreams(int nprocesses);
 extern void AioForkStreams(void);
 extern bool AioSendSynced(int fd);
 extern bool AioReceiveSynced(int fd);
