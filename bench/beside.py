@@ -1,16 +1,17 @@
 """beside: pgbench on a database larger than memory, alone and beside a base backup: what the backup takes from it.
 
-The server runs in a memory cgroup, so that a part of the database is in the page cache, which a backup may push out.  The
-backup is that of each side's own programs, to plain files; when it is complete, the next begins, until pgbench ends.
+The server runs in a memory cgroup, so that a part of the database is in the page cache, which a backup may push out.
+pgbench runs for longer than the backup takes, so that all of its cost counts, that of its sync at the end as well.  It
+goes nowhere, or to plain files by each side's own program, on the disk that the server has.
 """
 
 import contextlib
+import functools
 import shutil
-import signal
 import statistics
-import subprocess
 import tempfile
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pgbench
@@ -22,6 +23,8 @@ from memory_group import MemoryGroup
 HELP = "pgbench beside a base backup, buffered I/O, in a memory cgroup: throughput and latency that are lost"
 RUNS = 3
 GOAL = 2        # stock's loss / ours
+LABELS = ("side", "turn", "target")
+TARGETS = {"nowhere": ["--target=blackhole"], "to disk": ["--pgdata"]}
 
 
 def add_options(parser):
@@ -29,9 +32,9 @@ def add_options(parser):
     parser.add_argument("--memory", type=int, default=1000, metavar="MB", help="limit of each server's cgroup (%(default)s)")
     parser.add_argument("--shared-buffers", default="256MB", help="(%(default)s)")
     parser.add_argument("--clients", type=int, default=8, help="(%(default)s)")
-    parser.add_argument("--seconds", type=int, default=30, help="per run (%(default)s)")
-    parser.add_argument("--max-rate", default="100M", help="of the backup, as pg_basebackup has it; 0: as fast as possible "
-                        "(%(default)s)")
+    parser.add_argument("--seconds", type=int, default=60, help="per run (%(default)s)")
+    parser.add_argument("--max-rate", default="100M", help="of the backup, as pg_basebackup has it (%(default)s)")
+    parser.add_argument("--target", choices=TARGETS, action="append", help="only this; may be repeated")
     parser.add_argument("--select-only", action="store_true", help="transactions that write nothing")
 
 
@@ -48,77 +51,73 @@ def run(bench):
                 stack.callback(clusters[side].stop)
             for turn in range(1, args.runs + 1):
                 for side in order(turn):
-                    runs.append({"side": side, "turn": turn, **one(bench, clusters[side], side, logs)})
-                    bench.step(f"run {turn} of {args.runs}, {side}: " + ", ".join(
-                        f"{when} {runs[-1][when]['tps']:,.0f} tps, p99 {runs[-1][when]['p99_ms']:.1f} ms"
-                        for when in ("alone", "beside")) + f", {runs[-1]['backups']:.1f} backups")
+                    runs += one(bench, clusters[side], side, turn, logs)
     finally:
         pglib.remove(base)
     show(bench, runs)
 
 
-def one(bench, cluster, side, logs):
-    """Alone, then beside a backup, by a server that has just been started; each begins when it has warmed up."""
+def one(bench, cluster, side, turn, logs):
+    """Alone, then beside a backup to each target, by a server that has just been started and has warmed up."""
     args = bench.args
-    options = ["-c", args.clients, "-j", "2", *(["-S"] if args.select_only else [])]
+    load = functools.partial(pgbench.load, bench, cluster, f"{logs}/log",
+                             ["-c", args.clients, "-j", "2", "-T", args.seconds, *(["-S"] if args.select_only else [])])
+    runs = []
     with cluster:
-        cluster.session().query("TRUNCATE pgbench_history; CHECKPOINT")
-        pgbench.load(bench, cluster, f"{logs}/warm", [*options, "-T", args.seconds])
-        alone = pgbench.load(bench, cluster, f"{logs}/alone", [*options, "-T", args.seconds])
-        with backups(bench, cluster, side) as done:
-            beside = pgbench.load(bench, cluster, f"{logs}/beside", [*options, "-T", args.seconds])
-    for log in Path(logs).glob("*"):
-        log.unlink()
-    return {"alone": alone, "beside": beside, "backups": done[0]}
+        session = cluster.session()
+        session.query("TRUNCATE pgbench_history; CHECKPOINT")
+        load()
+        for target in ["alone", *(args.target or TARGETS)]:
+            for log in Path(logs).glob("*"):
+                log.unlink()
+            with ThreadPoolExecutor(1) as other:
+                backup = other.submit(back_up, bench, cluster, side, target) if target in TARGETS else None
+                run = {"side": side, "turn": turn, "target": target, **load()}
+                if backup:
+                    if not backup.done():
+                        raise pglib.PgError(f"the backup takes longer than {args.seconds} s; give more --seconds")
+                    run["backup_s"] = backup.result()
+            runs.append(run)
+            session.query("CHECKPOINT")
+            bench.step(f"run {turn} of {args.runs}, {side}, {target}: {run['tps']:,.0f} tps, p99 {run['p99_ms']:.1f} ms"
+                       + (f", backup {run['backup_s']:.1f} s" if backup else ""))
+    return runs
 
 
-@contextlib.contextmanager
-def backups(bench, cluster, side):
-    """One backup after the other, within the block; the list's item is how many were completed, the last one in part."""
-    args = bench.args
-    done, ended = [0], threading.Event()
+def back_up(bench, cluster, side, target):
+    """Take a backup; returns how many seconds that took."""
     copy = bench.data("copy")
-    command = [bench.installs[side].program("pg_basebackup"), "--wal-method=none", "--checkpoint=fast", "--pgdata", copy,
-               *([] if args.max_rate == "0" else ["--max-rate", args.max_rate])]
-    processes = []
-
-    def repeat():
-        while not ended.is_set():
-            shutil.rmtree(copy, ignore_errors=True)
-            processes[:] = [subprocess.Popen([str(word) for word in command], env=cluster.connection(),
-                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)]
-            if processes[0].wait() == 0:
-                done[0] += 1
-            elif not ended.is_set():
-                done[0] = float("nan")      # the figures are worth nothing then
-                return
-
-    thread = threading.Thread(target=repeat)
-    thread.start()
+    to_disk = target == "to disk"
     try:
-        yield done
+        began = time.monotonic()
+        pglib.run([bench.installs[side if to_disk else "stock"].program("pg_basebackup"), "--wal-method=none",
+                   "--checkpoint=fast", "--max-rate", bench.args.max_rate, *TARGETS[target], *([copy] if to_disk else [])],
+                  env=cluster.connection())
+        return time.monotonic() - began
     finally:
-        ended.set()
-        for process in processes:
-            process.send_signal(signal.SIGINT)
-        thread.join()
         shutil.rmtree(copy, ignore_errors=True)
 
 
 def show(bench, runs):
     args = bench.args
-    of = {side: [one for one in runs if one["side"] == side] for side in SIDES}
-    losses, rows = {}, []
-    for side in SIDES:
-        losses[side] = {"throughput": statistics.median(1 - one["beside"]["tps"] / one["alone"]["tps"] for one in of[side]),
-                        "p99": statistics.median(one["beside"]["p99_ms"] / one["alone"]["p99_ms"] - 1 for one in of[side])}
-        rows.append([side, *(f"{statistics.median(one[when][what] for one in of[side]):,.{digits}f}"
-                             for what, digits in (("tps", 0), ("p99_ms", 1)) for when in ("alone", "beside")),
-                     f"{losses[side]['throughput']:.0%}", f"{losses[side]['p99']:.0%}",
-                     f"{statistics.median(one['backups'] for one in of[side]):.1f}"])
+    of = {(side, target): [one for one in runs if (one["side"], one["target"]) == (side, target)]
+          for side in SIDES for target in ("alone", *(args.target or TARGETS))}
+    median = {key: {what: statistics.median(one[what] for one in of[key]) for what in of[key][0] if what not in LABELS}
+              for key in of}
+    rows, goals = [], []
+    for target in args.target or TARGETS:
+        losses = {}
+        for side in SIDES:
+            alone, beside = median[side, "alone"], median[side, target]
+            losses[side] = {"throughput": 1 - beside["tps"] / alone["tps"], "p99": beside["p99_ms"] / alone["p99_ms"] - 1}
+            rows.append([target, side, *(f"{one[what]:,.{digits}f}" for what, digits in (("tps", 0), ("p99_ms", 1))
+                                         for one in (alone, beside)),
+                         *(f"{loss:.0%}" for loss in losses[side].values()), f"{beside['backup_s']:.1f}"])
+        goals += [(f"{target}, {what}, stock's loss / ours", losses["stock"][what] / max(losses["ours"][what], 0.001), GOAL)
+                  for what in losses["stock"]]
     report.table(f"pgbench, scale {args.scale}, {args.clients} clients, {args.memory} MB of memory, backup at {args.max_rate}; "
                  f"{args.io_method}, median of {args.runs}",
-                 ["side", "tps alone", "beside", "p99 ms alone", "beside", "throughput lost", "p99 grown", "backups"], rows)
-    report.goals([(f"{what}, stock's loss / ours", losses["stock"][what] / max(losses["ours"][what], 0.001), GOAL)
-                  for what in ("throughput", "p99")])
-    bench.finish(losses=losses, runs=runs)
+                 ["backup", "side", "tps alone", "beside", "p99 ms alone", "beside", "throughput lost", "p99 grown",
+                  "backup s"], rows)
+    report.goals(goals)
+    bench.finish(runs=runs)
