@@ -387,6 +387,8 @@ class Schema:
         first.owner, second.owner = 0, 1 % clients
         audited = rng.choice([table for table in self.tables if not table.moving])
         audited.audited = rng.choice(['rows', 'statements'])
+        if audited.partitioned:
+            audited.audited = 'rows'    # README.md: MERGE and transition tables
         for table in self.tables:
             self.statements += create_statements(rng, table)
             for number in range(rng.randint(1, 2) if table.role == 'private' else rng.randint(2, 5)):
