@@ -13,6 +13,10 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib "$FindBin::RealBin/..";
+
+use AioWatch;
 use Cwd qw(realpath);
 use File::Basename qw(dirname);
 use File::Compare;
@@ -86,15 +90,6 @@ sub backup
 	return ($? >> 8, $err);
 }
 
-# Files and directories below one: their names relative to it.
-sub below
-{
-	my ($top) = @_;
-	my @found;
-	find({ no_chdir => 1, wanted => sub { push @found, substr($_, length $top) } }, $top);
-	return @found;
-}
-
 # Which files of the server are missing in a backup, or different.  It has not
 # written since but to those that are not compared.
 sub differences
@@ -142,41 +137,6 @@ sub check_content
 	return;
 }
 
-# What was written or made, and not synced since; and how often each thread has synced.
-sub unsynced
-{
-	my @tops = @_;
-	my (%synced, %count);
-	foreach (split /\n/, slurp_file($watched))
-	{
-		my ($operation, $thread, $inode) = split / /;
-		$synced{$inode} = 0 if $operation eq 'write';
-		$synced{$inode} = 1 if $operation eq 'fsync';
-		$count{"$operation $thread"}++;
-	}
-	my @unsynced;
-	foreach my $top (@tops)
-	{
-		foreach my $file (below($top))
-		{
-			next if -l "$top$file";
-			my ($device, $inode) = stat "$top$file" or die;
-			push @unsynced, $file unless $synced{"$device:$inode"};
-		}
-	}
-	return (join(' ', @unsynced), \%count);
-}
-
-# How much of a file is in the page cache; undef if nobody knows.
-sub cached
-{
-	my ($file) = @_;
-	my $out = '';
-	my $known = eval { IPC::Run::run([ 'fincore', '--bytes', '--noheadings', '--output' => 'RES', $file ], '>', \$out, '2>', \my $err) };
-	my ($type) = run_command([ 'stat', '--file-system', '--format=%T', $file ]);
-	return $known && $type =~ /^(ext|xfs)/ ? int $out : undef;
-}
-
 foreach my $format ('plain', 'tar')
 {
 	foreach my $case ([ 'synced', {} ], [ 'with -R', {}, '--write-recovery-conf' ], [ 'with WAL', {}, '--wal-method' => 'fetch' ],
@@ -191,7 +151,7 @@ foreach my $format ('plain', 'tar')
 		unlink $watched;
 		my ($status, $err) = backup($target, $format, { WATCH_LOG => $watched, %$watch }, @options);
 		is($status, 0, "$name: pg_basebackup succeeds") or diag $err;
-		my ($unsynced, $count) = unsynced(@tops);
+		my ($unsynced, $count) = unsynced($watched, @tops);
 		if ($what eq 'not synced' || $what eq 'syncfs')
 		{
 			is($count->{'fsync thread'}, undef, "$name: a thread syncs nothing");

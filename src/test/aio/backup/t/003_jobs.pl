@@ -12,9 +12,10 @@ use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
-use lib "$FindBin::RealBin/../..", "$FindBin::RealBin/../../replay";
+use lib "$FindBin::RealBin/..", "$FindBin::RealBin/../..", "$FindBin::RealBin/../../replay";
 
 use AioReplay;
+use AioWatch qw(unsynced);
 use File::Compare;
 use File::Find;
 use File::Path qw(rmtree);
@@ -247,25 +248,11 @@ foreach my $case (
 			local @ENV{ 'LD_PRELOAD', 'ASAN_OPTIONS', 'WATCH_LOG' } = (@preloaded, $watched);
 			ok(IPC::Run::run(\@command, '>', \$out, '2>', \$err), 'a backup that is synced') or diag $err;
 		}
-		my %synced;
-		my %count;
-		foreach (split /\n/, slurp_file($watched))
-		{
-			my ($operation, $thread, $inode) = split / /;
-			$synced{$inode} = 0 if $operation eq 'write';
-			$synced{$inode} = 1 if $operation eq 'fsync';
-			$count{"$operation $thread"}++;
-		}
-		my @unsynced;
+		my ($unsynced, $count) = unsynced($watched, $to, "$to.elsewhere");
 		my $nfiles = 0;
-		find({ no_chdir => 1, wanted => sub {
-			return if -l $_;
-			$nfiles++ if -f $_;
-			my ($device, $inode) = stat $_;
-			push @unsynced, $_ unless $synced{"$device:$inode"};
-		} }, $to, "$to.elsewhere");
-		is("@unsynced", '', 'all is synced after it was written');
-		cmp_ok($count{'fsync main'} + ($count{'fsync thread'} // 0), '<=', $nfiles + 70, 'and not again by another process');
+		find(sub { $nfiles++ if -f }, $to, "$to.elsewhere");
+		is($unsynced, '', 'all is synced after it was written');
+		cmp_ok($count->{'fsync main'} + ($count->{'fsync thread'} // 0), '<=', $nfiles + 70, 'and not again by another process');
 	}
 	else
 	{

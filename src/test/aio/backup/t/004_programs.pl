@@ -9,8 +9,11 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib "$FindBin::RealBin/..";
+
+use AioWatch;
 use File::Compare;
-use File::Find;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -32,15 +35,6 @@ sub watch
 	return ($? >> 8, $err);
 }
 
-# Files and directories below one: their names relative to it.
-sub below
-{
-	my ($top) = @_;
-	my @found;
-	find({ no_chdir => 1, wanted => sub { push @found, substr($_, length $top) } }, $top);
-	return @found;
-}
-
 # Which files are in one directory only, or differ, but for those whose content
 # has times.
 sub differences
@@ -52,36 +46,6 @@ sub differences
 		!m{^/(backup_manifest|backup_label|global/pg_control)$}
 		  && (-d "$one$_" ? !-d "$two$_" : compare("$one$_", "$two$_") != 0)
 	} sort keys %files;
-}
-
-# What has not been synced since it was written, and how often each thread has
-# done what.
-sub unsynced
-{
-	my ($top) = @_;
-	my (%synced, %count);
-	foreach (-e $watched ? split(/\n/, slurp_file($watched)) : ())
-	{
-		my ($operation, $thread, $inode) = split / /;
-		$synced{$inode} = 0 if $operation eq 'write';
-		$synced{$inode} = 1 if $operation eq 'fsync';
-		$count{"$operation $thread"}++;
-	}
-	my @unsynced = grep {
-		my ($device, $inode) = stat "$top$_" or die;
-		!$synced{"$device:$inode"};
-	} below($top);
-	return (join(' ', @unsynced), \%count);
-}
-
-# How much of a file is in the page cache; undef if nobody knows.
-sub cached
-{
-	my ($file) = @_;
-	my $out = '';
-	my $known = eval { IPC::Run::run([ 'fincore', '--bytes', '--noheadings', '--output' => 'RES', $file ], '>', \$out, '2>', \my $err) };
-	my ($type) = run_command([ 'stat', '--file-system', '--format=%T', $file ]);
-	return $known && $type =~ /^(ext|xfs)/ ? int $out : undef;
 }
 
 # A program ends with an error, which it reports as without us.
@@ -140,7 +104,7 @@ $node->command_ok(
 
 my @combine = ('pg_combinebackup', $full, $changed, '--output');
 is((watch({}, @combine, "$dir/reference", '--no-sync'))[0], 0, 'pg_combinebackup --no-sync');
-is_deeply((unsynced("$dir/reference"))[1]->{'sync_file_range main'}, undef, 'it leaves writing to the kernel');
+is_deeply((unsynced($watched, "$dir/reference"))[1]->{'sync_file_range main'}, undef, 'it leaves writing to the kernel');
 command_ok([ 'pg_verifybackup', '--no-parse-wal', "$dir/reference" ], 'pg_verifybackup is content');
 
 foreach my $case (
@@ -156,7 +120,7 @@ foreach my $case (
 
 	my ($status, $err) = watch($watch, @combine, $target, @options);
 	is($status, 0, "$name: succeeds") or diag $err;
-	my ($unsynced, $count) = unsynced($target);
+	my ($unsynced, $count) = unsynced($watched, $target);
 	my $by_thread = $count->{'fsync thread'} // 0;
 	my @files = grep { -f "$target$_" } below($target);
 	if ($what eq 'syncfs' || $what eq 'copied by the kernel')
@@ -252,7 +216,7 @@ foreach my $case ([ 'synced', {} ], [ 'without support of the file system', { WA
 	my $name = "pg_rewind by a connection, $what";
 	my ($status, $err) = rewind($watch, '--source-server' => $standby->connstr('postgres'));
 	is($status, 0, "$name: succeeds") or diag $err;
-	my ($unsynced, $count) = unsynced($target);
+	my ($unsynced, $count) = unsynced($watched, $target);
 	is($unsynced, '', "$name: all is synced after it was written");
 	cmp_ok($count->{'fsync thread'}, '>=', 5, "$name: by a thread");
 	is(compare($_, $target . substr($_, length $standby->data_dir)), 0, "$name: " . s{.*/}{}r)
@@ -261,7 +225,7 @@ foreach my $case ([ 'synced', {} ], [ 'without support of the file system', { WA
 
 $standby->stop;
 is((rewind({}, '--no-sync'))[0], 0, 'pg_rewind --no-sync');
-is_deeply((unsynced($target))[1]->{'sync_file_range main'}, undef, 'it leaves writing to the kernel');
+is_deeply((unsynced($watched, $target))[1]->{'sync_file_range main'}, undef, 'it leaves writing to the kernel');
 rename $target, "$dir/rewound" or die;
 
 foreach my $case (
@@ -274,7 +238,7 @@ foreach my $case (
 	my $name = "pg_rewind, $what";
 	my ($status, $err) = rewind($watch, @options);
 	is($status, 0, "$name: succeeds") or diag $err;
-	my ($unsynced, $count) = unsynced($target);
+	my ($unsynced, $count) = unsynced($watched, $target);
 	my $by_thread = $count->{'fsync thread'} // 0;
 	if ($what eq 'syncfs' || $what eq 'dry')
 	{

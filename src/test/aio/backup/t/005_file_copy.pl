@@ -9,6 +9,10 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib "$FindBin::RealBin/..";
+
+use AioWatch;
 use File::Compare;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -36,16 +40,6 @@ sub start
 	local @ENV{ 'LD_PRELOAD', keys %watch } = ($ENV{AIO_WATCH}, values %watch);
 	$node->start;
 	return;
-}
-
-# How much of a file is in the page cache; undef if nobody knows.
-sub cached
-{
-	my ($file) = @_;
-	my $out = '';
-	my $known = eval { IPC::Run::run([ 'fincore', '--bytes', '--noheadings', '--output' => 'RES', $file ], '>', \$out, '2>', \my $err) };
-	my ($type) = run_command([ 'stat', '--file-system', '--format=%T', $file ]);
-	return $known && $type =~ /^(ext|xfs)/ ? int $out : undef;
 }
 
 # What differs between the files of two databases.
