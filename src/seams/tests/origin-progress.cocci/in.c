@@ -1,0 +1,20 @@
+void
+run_apply_worker(void)
+{
+	replorigin_session_setup(originid, 0);
+	origin_startpos = replorigin_session_get_progress(false);
+	CommitTransactionCommand();
+}
+
+char *
+LogicalRepSyncTableStart(XLogRecPtr *origin_startpos)
+{
+	*origin_startpos = replorigin_session_get_progress(false);
+	return NULL;
+}
+
+void
+other(bool flush)
+{
+	remote_lsn = replorigin_session_get_progress(flush);
+}
