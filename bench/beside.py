@@ -33,6 +33,7 @@ def add_options(parser):
     parser.add_argument("--shared-buffers", default="256MB", help="(%(default)s)")
     parser.add_argument("--clients", type=int, default=8, help="(%(default)s)")
     parser.add_argument("--seconds", type=int, default=60, help="per run (%(default)s)")
+    parser.add_argument("--rate", type=int, help="of transactions, which need not saturate the processors (as many as there can be)")
     parser.add_argument("--max-rate", default="100M", help="of the backup, as pg_basebackup has it (%(default)s)")
     parser.add_argument("--target", choices=TARGETS, action="append", help="only this; may be repeated")
     parser.add_argument("--select-only", action="store_true", help="transactions that write nothing")
@@ -61,7 +62,8 @@ def one(bench, cluster, side, turn, logs):
     """Alone, then beside a backup to each target, by a server that has just been started and has warmed up."""
     args = bench.args
     load = functools.partial(pgbench.load, bench, cluster, f"{logs}/log",
-                             ["-c", args.clients, "-j", "2", "-T", args.seconds, *(["-S"] if args.select_only else [])])
+                             ["-c", args.clients, "-j", "2", "-T", args.seconds, *(["-S"] if args.select_only else []),
+                              *(["-R", args.rate] if args.rate else [])])
     runs = []
     with cluster:
         session = cluster.session()

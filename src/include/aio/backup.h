@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 
+#include "datatype/timestamp.h"
 #include "storage/aio.h"
 #include "storage/block.h"
 
@@ -37,6 +38,10 @@ extern struct dirent *AioBackupReadDir(DIR *dir, const char *path,
 									   bool sizeonly);
 extern void AioBackupFile(int fd, const char *path, const BlockNumber *blocks,
 						  unsigned int nblocks);
+
+/* backup_pace.c */
+extern bool AioBackupPace(TimestampTz *due, uint64 rate_bytes,
+						  TimeOffset rate_time, size_t nbytes);
 
 /* basebackup_internals.c */
 extern ssize_t AioBackupRead(int fd, char *buf, size_t nbytes, off_t offset,
