@@ -26,7 +26,6 @@
 #include "aio/lookup.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
-#include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
 #include "aio/recovery_point.h"
 #include "aio/quick_io.h"
@@ -319,7 +318,6 @@ AioInitialize(void)
 	AioRecoveryPointInitialize();
 	AioUsageInitialize();
 	AioTaskStatusInitialize();
-	AioPgStatInitialize();
 	MarkGUCPrefixReserved("aio");
 	AioExplainInitialize();
 	AioNodeUsageInitialize();

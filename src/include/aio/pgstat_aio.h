@@ -22,13 +22,9 @@
 #include "utils/pgstat_kind.h"
 #include "utils/relcache.h"
 
-/* among the numbers that extensions may choose from */
-#define AIO_PGSTAT_KIND			31
-#define AIO_PGSTAT_KIND_INDEX	32
-
 /*
  * To be counted up whenever AioStats or AioIndexStats change: the number is in
- * the name of the file.
+ * the name of the file, and so are those of both kinds.
  */
 #define AIO_STATS_FORMAT		"4"
 
@@ -80,6 +76,8 @@ typedef struct AioIndexStats
 	TimestampTz stat_reset_timestamp;
 } AioIndexStats;
 
+extern PGDLLIMPORT PgStat_Kind aio_stats_kind;
+extern PGDLLIMPORT PgStat_Kind aio_index_stats_kind;
 extern void AioPgStatInitialize(void);
 extern const AioStats *AioFetchStats(void);
 extern const AioIndexStats *AioFetchIndexStats(Oid index);

@@ -9,6 +9,10 @@
  * Latencies and failures are added at once: the process that completes an I/O
  * may be one that never reports, and be in a critical section.
  *
+ * The numbers of custom kinds are few, and extensions have theirs built in.  So
+ * ours are the last two that no preloaded library has taken.  If there are not
+ * even two, there are no statistics.
+ *
  * They are kept in a file of their own (pgstat_internals.c), because
  * PostgreSQL without us would take the usual one for damaged if it found them
  * in it.
@@ -83,13 +87,17 @@ static const PgStat_KindInfo index_kind_info = {
 	.reset_timestamp_cb = reset_index,
 };
 
+/* The numbers of both kinds, or PGSTAT_KIND_INVALID where there are none. */
+PgStat_Kind aio_stats_kind = PGSTAT_KIND_INVALID;
+PgStat_Kind aio_index_stats_kind = PGSTAT_KIND_INVALID;
+
 /* The shared statistics, or NULL where there are none. */
 static SharedStats *
 shared_stats(void)
 {
-	if (pgStatLocal.shmem == NULL || pgstat_get_kind_info(AIO_PGSTAT_KIND) == NULL)
+	if (pgStatLocal.shmem == NULL || aio_stats_kind == PGSTAT_KIND_INVALID)
 		return NULL;
-	return pgstat_get_custom_shmem_data(AIO_PGSTAT_KIND);
+	return pgstat_get_custom_shmem_data(aio_stats_kind);
 }
 
 /* ------------------------------------------------------------------------
@@ -286,7 +294,7 @@ static void
 take_snapshot(void)
 {
 	SharedStats *shared = shared_stats();
-	AioStats   *snapshot = pgstat_get_custom_snapshot_data(AIO_PGSTAT_KIND);
+	AioStats   *snapshot = pgstat_get_custom_snapshot_data(aio_stats_kind);
 
 	LWLockAcquire(&shared->lock, LW_SHARED);
 	memcpy(snapshot, &shared->stats, sizeof(AioStats));
@@ -295,20 +303,27 @@ take_snapshot(void)
 
 /*
  * The statistics, as of the transaction's snapshot of statistics if it has
- * one.  They are upstream's, and valid until the next call.
+ * one; or only zeros, where there are none.  They are upstream's, and valid
+ * until the next call.
  */
 const AioStats *
 AioFetchStats(void)
 {
-	pgstat_snapshot_fixed(AIO_PGSTAT_KIND);
-	return pgstat_get_custom_snapshot_data(AIO_PGSTAT_KIND);
+	static AioStats none;
+
+	if (shared_stats() == NULL)
+		return &none;
+	pgstat_snapshot_fixed(aio_stats_kind);
+	return pgstat_get_custom_snapshot_data(aio_stats_kind);
 }
 
 /* Begin anew, for all processes. */
 void
 AioResetStats(void)
 {
-	pgstat_reset_of_kind(AIO_PGSTAT_KIND);
+	if (shared_stats() == NULL)
+		return;
+	pgstat_reset_of_kind(aio_stats_kind);
 }
 
 /* ------------------------------------------------------------------------
@@ -327,7 +342,7 @@ AioPendingIndexStats(Relation index)
 
 	if (CritSectionCount > 0 || !pgstat_track_counts || shared_stats() == NULL)
 		return NULL;
-	entry_ref = pgstat_prep_pending_entry(AIO_PGSTAT_KIND_INDEX, MyDatabaseId,
+	entry_ref = pgstat_prep_pending_entry(aio_index_stats_kind, MyDatabaseId,
 										  RelationGetRelid(index), NULL);
 	return entry_ref->pending;
 }
@@ -362,15 +377,19 @@ reset_index(PgStatShared_Common *header, TimestampTz ts)
 const AioIndexStats *
 AioFetchIndexStats(Oid index)
 {
+	if (shared_stats() == NULL)
+		return NULL;
 	return (const AioIndexStats *)
-		pgstat_fetch_entry(AIO_PGSTAT_KIND_INDEX, MyDatabaseId, index);
+		pgstat_fetch_entry(aio_index_stats_kind, MyDatabaseId, index);
 }
 
 /* Begin anew, for one index of this database. */
 void
 AioResetIndexStats(Oid index)
 {
-	pgstat_reset(AIO_PGSTAT_KIND_INDEX, MyDatabaseId, index);
+	if (shared_stats() == NULL)
+		return;
+	pgstat_reset(aio_index_stats_kind, MyDatabaseId, index);
 }
 
 /*
@@ -381,7 +400,7 @@ void
 AioDropStats(PgStat_Kind kind, Oid dboid, uint64 objid)
 {
 	if (kind == PGSTAT_KIND_RELATION && shared_stats() != NULL &&
-		!pgstat_drop_entry_ext(AIO_PGSTAT_KIND_INDEX, dboid, objid, true))
+		!pgstat_drop_entry_ext(aio_index_stats_kind, dboid, objid, true))
 		pgstat_request_entry_refs_gc();
 }
 
@@ -394,21 +413,43 @@ AioCopyIndexStats(Relation dst, Relation src)
 
 	if (stats == NULL)
 		return;
-	entry_ref = pgstat_get_entry_ref_locked(AIO_PGSTAT_KIND_INDEX, MyDatabaseId,
+	entry_ref = pgstat_get_entry_ref_locked(aio_index_stats_kind, MyDatabaseId,
 											RelationGetRelid(dst), false);
 	((SharedIndexStats *) entry_ref->shared_stats)->stats = *stats;
 	pgstat_unlock_entry(entry_ref);
 }
 
-/* While libraries are preloaded: register our kinds. */
+/*
+ * When the libraries have been preloaded, but may still register kinds: find
+ * numbers for ours.  Extensions are told to take the first ones.
+ */
 void
 AioPgStatInitialize(void)
 {
+	PgStat_Kind found[2] = {PGSTAT_KIND_INVALID, PGSTAT_KIND_INVALID};
+	int			nfound = 0;
 	int			save_log_min_messages = log_min_messages;
+
+	for (PgStat_Kind kind = PGSTAT_KIND_CUSTOM_MAX; kind >= PGSTAT_KIND_CUSTOM_MIN && nfound < lengthof(found); kind--)
+	{
+		if (pgstat_get_kind_info(kind) == NULL)
+			found[nfound++] = kind;
+	}
+	if (nfound < lengthof(found))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("there are no statistics of asynchronous I/O"),
+				 errdetail("Libraries in \"%s\" have registered nearly all custom cumulative statistics that there can be.",
+						   "shared_preload_libraries")));
+		return;
+	}
 
 	/* upstream would log a message for each */
 	log_min_messages = FATAL;
-	pgstat_register_kind(AIO_PGSTAT_KIND, &kind_info);
-	pgstat_register_kind(AIO_PGSTAT_KIND_INDEX, &index_kind_info);
+	pgstat_register_kind(found[1], &kind_info);
+	pgstat_register_kind(found[0], &index_kind_info);
 	log_min_messages = save_log_min_messages;
+	aio_stats_kind = found[1];
+	aio_index_stats_kind = found[0];
 }

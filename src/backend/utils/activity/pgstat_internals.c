@@ -15,13 +15,28 @@
  *-------------------------------------------------------------------------
  */
 #include "aio/pgstat_aio.h"
+#include "common/string.h"
 
-/* beside upstream's, which is pgstat.stat */
-#define AIO_STATS_FILE \
-	PGSTAT_STAT_PERMANENT_DIRECTORY "/pgawait-" AIO_STATS_FORMAT ".stat"
+/* what the names of our files begin and end with */
+#define AIO_STATS_PREFIX	"pgawait-"
+#define AIO_STATS_SUFFIX	".stat"
 
 /* is it about the second file? */
 static bool about_ours = false;
+
+/*
+ * Our file, beside upstream's, which is pgstat.stat.  One that was written when
+ * our kinds had other numbers has another name, and is of no use.
+ */
+static const char *
+our_file(void)
+{
+	static char name[MAXPGPATH];
+
+	snprintf(name, sizeof(name), "%s/%s%s-%u-%u%s", PGSTAT_STAT_PERMANENT_DIRECTORY, AIO_STATS_PREFIX,
+			 AIO_STATS_FORMAT, aio_stats_kind, aio_index_stats_kind, AIO_STATS_SUFFIX);
+	return name;
+}
 
 /*
  * Which file is to be written or read?  The name under which it is written at
@@ -30,17 +45,46 @@ static bool about_ours = false;
 const char *
 AioStatsFile(void)
 {
-	return about_ours ? AIO_STATS_FILE : PGSTAT_STAT_PERMANENT_FILENAME;
+	return about_ours ? our_file() : PGSTAT_STAT_PERMANENT_FILENAME;
 }
 
 /* Do statistics of this kind go to that file? */
 bool
 AioWritesStats(const PgStat_KindInfo *info)
 {
-	bool		ours = info == pgstat_get_kind_info(AIO_PGSTAT_KIND) ||
-		info == pgstat_get_kind_info(AIO_PGSTAT_KIND_INDEX);
+	bool		ours = aio_stats_kind != PGSTAT_KIND_INVALID &&
+		(info == pgstat_get_kind_info(aio_stats_kind) || info == pgstat_get_kind_info(aio_index_stats_kind));
 
 	return info->write_to_file && ours == about_ours;
+}
+
+/*
+ * Remove all our files but 'keep', which may be NULL: they are out of date, or
+ * of kinds with other numbers.
+ */
+static void
+remove_files(const char *keep)
+{
+	DIR		   *dir = AllocateDir(PGSTAT_STAT_PERMANENT_DIRECTORY);
+	struct dirent *entry;
+
+	while ((entry = ReadDirExtended(dir, PGSTAT_STAT_PERMANENT_DIRECTORY, LOG)) != NULL)
+	{
+		char		name[MAXPGPATH];
+
+		if (strncmp(entry->d_name, AIO_STATS_PREFIX, strlen(AIO_STATS_PREFIX)) != 0 ||
+			!pg_str_endswith(entry->d_name, AIO_STATS_SUFFIX))
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", PGSTAT_STAT_PERMANENT_DIRECTORY, entry->d_name);
+		if (keep != NULL && strcmp(name, keep) == 0)
+			continue;
+		if (unlink(name) != 0)
+			ereport(LOG,
+					(errcode_for_file_access(),
+					 errmsg("could not unlink permanent statistics file \"%s\": %m",
+							name)));
+	}
+	FreeDir(dir);
 }
 
 /* Write both; instead of upstream's function that writes one. */
@@ -49,8 +93,8 @@ AioWriteStatsFiles(void)
 {
 	Assert(!about_ours);
 	pgstat_write_statsfile();
-	if (pgstat_get_kind_info(AIO_PGSTAT_KIND) == NULL)
-		return;					/* initdb's bootstrap */
+	if (aio_stats_kind == PGSTAT_KIND_INVALID)
+		return;					/* as in initdb's bootstrap */
 	AioStampStats(AioLastCheckpoint());
 	about_ours = true;
 	pgstat_write_statsfile();
@@ -66,8 +110,9 @@ void
 AioReadStatsFiles(void)
 {
 	Assert(!about_ours);
-	if (pgstat_get_kind_info(AIO_PGSTAT_KIND) != NULL)
+	if (aio_stats_kind != PGSTAT_KIND_INVALID)
 	{
+		remove_files(our_file());
 		about_ours = true;
 		pgstat_read_statsfile();
 		about_ours = false;
@@ -81,9 +126,5 @@ AioReadStatsFiles(void)
 void
 AioRemoveStatsFile(void)
 {
-	if (unlink(AIO_STATS_FILE) != 0 && errno != ENOENT)
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not unlink permanent statistics file \"%s\": %m",
-						AIO_STATS_FILE)));
+	remove_files(NULL);
 }

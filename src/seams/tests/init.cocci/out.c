@@ -4,5 +4,6 @@ process_shared_preload_libraries(void)
 	process_shared_preload_libraries_in_progress = true;
 	AioInitialize();
 	load(libraries);
+	AioPgStatInitialize();
 	process_shared_preload_libraries_in_progress = false;
 }

@@ -178,7 +178,7 @@ foreach my $method (@usable)
 	$session->quit;
 	$node->safe_psql('postgres', 'SELECT aio_stat_reset()');
 	$node->stop;
-	ok(-e $node->data_dir . '/pg_stat/pgawait-4.stat', "$method: statistics are in a file of their own");
+	ok(-e $node->data_dir . '/pg_stat/pgawait-4-31-32.stat', "$method: statistics are in a file of their own");
 	$node->corrupt_page_checksum($file, 8192);
 	$node->start;
 	isnt($node->psql('postgres', 'SELECT count(*) FROM broken', stderr => \my $ignored), 0, "$method: a page cannot be read");
@@ -230,11 +230,11 @@ foreach my $method (@usable)
 	my @after = split /\n/, $node->safe_psql('postgres', $kept);
 	cmp_ok($after[0], '>=', $before[0], "$method: statistics are there after a restart");
 	is($after[1], $before[1], "$method: those of an index, too");
-	ok(!-e $node->data_dir . '/pg_stat/pgawait-4.stat', "$method: their file is not, while the server runs");
+	ok(!-e $node->data_dir . '/pg_stat/pgawait-4-31-32.stat', "$method: their file is not, while the server runs");
 
 	# PostgreSQL without us does not know their file, nor do they need upstream's
 	$node->stop;
-	unlink $node->data_dir . '/pg_stat/pgawait-4.stat' or die $!;
+	unlink $node->data_dir . '/pg_stat/pgawait-4-31-32.stat' or die $!;
 	$node->start;
 	is($node->safe_psql('postgres', q{SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 't'}), $theirs, "$method: without that file, upstream's are there");
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_aio_relation}), 0, "$method: and ours are not");
@@ -243,7 +243,7 @@ foreach my $method (@usable)
 	# statistics of another time are not taken for those of the server that ran last
 	$node->safe_psql('postgres', "$insert; SELECT pg_stat_force_next_flush()");
 	$node->stop;
-	my $file_name = $node->data_dir . '/pg_stat/pgawait-4.stat';
+	my $file_name = $node->data_dir . '/pg_stat/pgawait-4-31-32.stat';
 	rename $file_name, "$file_name.old" or die $!;
 	$node->start;
 	$node->stop;
@@ -256,10 +256,10 @@ foreach my $method (@usable)
 	$node->safe_psql('postgres', "$insert; SELECT pg_stat_force_next_flush()");
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_aio_relation}), 2, "$method: they are counted again");
 	$node->stop;
-	copy_file($node->data_dir . '/pg_stat/pgawait-4.stat', $node->data_dir . '/pg_stat/old');
+	copy_file($node->data_dir . '/pg_stat/pgawait-4-31-32.stat', $node->data_dir . '/pg_stat/old');
 	$node->start;
 	$node->stop('immediate');
-	rename $node->data_dir . '/pg_stat/old', $node->data_dir . '/pg_stat/pgawait-4.stat' or die $!;
+	rename $node->data_dir . '/pg_stat/old', $node->data_dir . '/pg_stat/pgawait-4-31-32.stat' or die $!;
 	$node->start;
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_aio_relation}), 0, "$method: a crash loses them, as upstream's");
 	$node->stop;
