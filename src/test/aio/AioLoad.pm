@@ -29,7 +29,7 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node create_quiet_primary io_methods lookups_ahead
   pgbench_command check_table check_log direct_io_works rows_file run_cold start_after_kill
-  wait_until warm_for_injection_points);
+  wait_until waits_for_few warm_for_injection_points);
 
 # The asynchronous I/O methods, each with the reason why it cannot be used
 # here, or undef.
@@ -183,6 +183,23 @@ sub lookups_ahead
 	my ($node, $column) = @_;
 	return $node->safe_psql('postgres', qq{
 		SELECT coalesce(sum($column), 0) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'});
+}
+
+# Has a run waited for less than half of what it has looked up?  If the machine
+# is busy, what is looked up may also come too late, so it is tried a few times.
+sub waits_for_few
+{
+	my ($node, $run) = @_;
+	foreach my $try (1 .. 10)
+	{
+		my ($started, $waited) = map { lookups_ahead($node, $_) } 'started', 'waited';
+		$run->();
+		$node->poll_query_until('postgres', qq{
+			SELECT coalesce(sum(started), 0) > $started FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'})
+		  or return 0;
+		return 1 if 2 * (lookups_ahead($node, 'waited') - $waited) < lookups_ahead($node, 'started') - $started;
+	}
+	return 0;
 }
 
 # Create and start a server, with the table and some rows.  'conf' adds to its

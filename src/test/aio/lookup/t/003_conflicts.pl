@@ -193,7 +193,8 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 			$node->poll_query_until('postgres', qq{
 				SELECT coalesce(sum(started), 0) >= $before + 80 FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'})
 			  or fail("$method, $what: something is looked up");
-			cmp_ok(2 * (lookups_ahead($node, 'waited') - $late), '<', lookups_ahead($node, 'started') - $before, "$method, $what: in most cases what will be needed");
+			ok(2 * (lookups_ahead($node, 'waited') - $late) < lookups_ahead($node, 'started') - $before || waits_for_few($node, sub { $run->($script, $settings[0]) }),
+				"$method, $what: in most cases what will be needed");
 		}
 		is($run->($script, $_), $wanted, "$method, $what: $_") foreach $method eq $first ? @settings[ 1 .. $#settings ] : $settings[-1];
 	}

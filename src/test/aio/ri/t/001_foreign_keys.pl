@@ -246,7 +246,8 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		$node->poll_query_until('postgres', qq{
 			SELECT coalesce(sum(started), 0) >= $before + 100 FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'})
 		  or fail("$method, $what: something is looked up");
-		cmp_ok(2 * (lookups_ahead($node, 'waited') - $late), '<', lookups_ahead($node, 'started') - $before, "$method, $what: in most cases what will be needed");
+		ok(2 * (lookups_ahead($node, 'waited') - $late) < lookups_ahead($node, 'started') - $before || waits_for_few($node, sub { $run->($script, $settings[1]) }),
+			"$method, $what: in most cases what will be needed");
 		is($run->($script, $_), $wanted, "$method, $what: $_") foreach @settings[ 2, 3 ];
 	}
 	next if $method ne $first;
