@@ -35,7 +35,6 @@ def run(bench):
     rows = bench.args.megabytes * 1000
     data = tables.made_by(bench, f"copies-{bench.args.megabytes}", "CREATE TABLE large AS SELECT i, repeat(md5(i::text), 30) "
                           f"AS filler FROM generate_series(1, {rows}) i; VACUUM (FREEZE)")
-    runs = []
     with contextlib.ExitStack() as stack:
         paths = {name: bench.data(f"copies-{name}") for name in ("full", "changed", "source", "target")}
         for path in (*paths.values(), bench.data("copy")):

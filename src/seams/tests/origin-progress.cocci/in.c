@@ -2,14 +2,14 @@ void
 run_apply_worker(void)
 {
 	replorigin_session_setup(originid, 0);
-	origin_startpos = replorigin_session_get_progress(false);
+	position = replorigin_session_get_progress(false);
 	CommitTransactionCommand();
 }
 
 char *
-LogicalRepSyncTableStart(XLogRecPtr *origin_startpos)
+LogicalRepSyncTableStart(XLogRecPtr *position)
 {
-	*origin_startpos = replorigin_session_get_progress(false);
+	*position = replorigin_session_get_progress(false);
 	return NULL;
 }
 
