@@ -1,7 +1,7 @@
 # What is installed may be moved.
 #
-# What: programs, libraries and modules, and the programs for tests of extensions, look for libraries relative to where they are, and not where the build was told to
-#   install them.
+# What: programs, libraries and modules, and the programs for tests of extensions, look for libraries relative to where they
+#   are, and not where the build was told to install them.
 # Without it: a server that is moved takes libpq from its old place, which may be of another version, or not be there.
 # Could disappear: when upstream's build does so, or not at all, as distributions set no path.
 #
