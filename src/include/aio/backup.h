@@ -13,6 +13,7 @@
 #include <dirent.h>
 
 #include "datatype/timestamp.h"
+#include "nodes/pg_list.h"
 #include "storage/aio.h"
 #include "storage/block.h"
 
@@ -42,6 +43,9 @@ extern void AioBackupFile(int fd, const char *path, const BlockNumber *blocks,
 /* backup_pace.c */
 extern bool AioBackupPace(TimestampTz *due, uint64 rate_bytes,
 						  TimeOffset rate_time, size_t nbytes);
+
+/* summary_order.c */
+extern void AioSortWalSummaries(List *summaries);
 
 /* basebackup_internals.c */
 extern ssize_t AioBackupRead(int fd, char *buf, size_t nbytes, off_t offset,
