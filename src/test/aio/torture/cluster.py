@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -131,24 +130,13 @@ class Cluster(pglib.Cluster):
     def make_way(self, log):
         """Do what PostgreSQL 18 cannot: remove a file that recovery trips over.
 
-        The abort of a transaction that has made an unlogged table leaves an empty file until the next checkpoint; if
-        the abort itself does not come to the WAL, recovery finds the file in its way.
-
         A two-phase file that a checkpoint has written before it failed may be from after the last one that did not.
         With assertions, who removes it finds its transaction too new to tell the name of the file.
         """
-        said = self.read_log(log)
-        unlogged = re.search(r'could not create file "(base/[0-9/]+)": File exists', said)
-        future = logs.FUTURE.search(said)
-        if unlogged:
-            path = self.data / unlogged[1]
-        elif future:
-            path = self.data / 'pg_twophase' / f'{int(future[1]):016X}'
-        else:
+        future = logs.FUTURE.search(self.read_log(log))
+        if not future:
             return False
-        if unlogged and path.stat().st_size > 0:
-            return False
-        path.unlink()
+        (self.data / 'pg_twophase' / f'{int(future[1]):016X}').unlink()
         Cluster.ways += 1
         return True
 

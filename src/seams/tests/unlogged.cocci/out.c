@@ -1,0 +1,11 @@
+void
+StartupXLOG(void)
+{
+	if (InRecovery)
+	{
+		ResetUnloggedRelations(UNLOGGED_RELATION_CLEANUP);
+		redo();
+	}
+	if (InRecovery)
+		ResetUnloggedRelations(UNLOGGED_RELATION_CLEANUP | UNLOGGED_RELATION_INIT);
+}
