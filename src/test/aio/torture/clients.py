@@ -298,14 +298,26 @@ class Client:
             else:
                 self.commit(transaction, durable)
         except AsPlanned:
-            self.run('ROLLBACK')
+            self.roll_back()
         except Refused as error:
             self.judge(error)
             self.batch = None
-            self.run('ROLLBACK')
+            self.roll_back()
         finally:
             self.batch = None
         return True
+
+    def roll_back(self):
+        """End a transaction that has failed.
+
+        If a subtransaction has, statement_timeout is still what the transaction has set, also for ROLLBACK.
+        """
+        while True:
+            try:
+                return self.run('ROLLBACK')
+            except Refused as error:
+                if error.code != '57014':
+                    raise
 
     def fill(self, transaction, rng, durable):
         """All between BEGIN and COMMIT."""
