@@ -10,7 +10,7 @@
 @locked@
 expression mode, log;
 symbol res, tag, locallock;
-identifier f =~ "^LockRelation(Oid|Id)?$";
+identifier f = {LockRelation, LockRelationId, LockRelationOid};
 @@
   f(...)
   {
