@@ -6,11 +6,11 @@
 //   way, and the server does not start.
 // Could disappear: when upstream's recovery does so.
 //
-// target: src/backend/access/transam/xlog.c UNLOGGED_RELATION_CLEANUP+1
+// target: src/backend/access/transam/xlog.c ResetUnloggedRelations+1 UNLOGGED_RELATION_CLEANUP+1
 //   in StartupXLOG
 
 @init@
 symbol UNLOGGED_RELATION_INIT, UNLOGGED_RELATION_CLEANUP;
 @@
-- ResetUnloggedRelations(UNLOGGED_RELATION_INIT)
-+ ResetUnloggedRelations(UNLOGGED_RELATION_CLEANUP | UNLOGGED_RELATION_INIT)
++ ResetUnloggedRelations(UNLOGGED_RELATION_CLEANUP);
+  ResetUnloggedRelations(UNLOGGED_RELATION_INIT);

@@ -19,7 +19,11 @@
 #include "backup/walsummary.h"
 #include "common/int.h"
 
-/* A timeline comes after those of which it is a branch. */
+/*
+ * A timeline comes after those of which it is a branch.  Where summaries
+ * overlap, the one that ends later is merged later: what it has of the WAL
+ * that both are of is right, too.
+ */
 static int
 compare_summaries(const ListCell *a, const ListCell *b)
 {
@@ -28,7 +32,7 @@ compare_summaries(const ListCell *a, const ListCell *b)
 
 	if (left->tli != right->tli)
 		return pg_cmp_u32(left->tli, right->tli);
-	return pg_cmp_u64(left->start_lsn, right->start_lsn);
+	return pg_cmp_u64(left->end_lsn, right->end_lsn);
 }
 
 /*

@@ -7,5 +7,8 @@ StartupXLOG(void)
 		redo();
 	}
 	if (InRecovery)
-		ResetUnloggedRelations(UNLOGGED_RELATION_CLEANUP | UNLOGGED_RELATION_INIT);
+	{
+		ResetUnloggedRelations(UNLOGGED_RELATION_CLEANUP);
+		ResetUnloggedRelations(UNLOGGED_RELATION_INIT);
+	}
 }
