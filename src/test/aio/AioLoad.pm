@@ -27,9 +27,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node create_quiet_primary io_methods lookups_ahead
-  pgbench_command check_table check_log direct_io_works rows_file run_cold start_after_kill
-  wait_until waits_for_few warm_for_injection_points);
+our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node create_quiet_primary is_needed io_methods lookups_ahead
+  pgbench_command check_table check_log direct_io_works rows_file run_and_count run_cold start_after_kill
+  wait_until warm_for_injection_points);
 
 # The asynchronous I/O methods, each with the reason why it cannot be used
 # here, or undef.
@@ -185,21 +185,43 @@ sub lookups_ahead
 		SELECT coalesce(sum($column), 0) FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'});
 }
 
-# Has a run waited for less than half of what it has looked up?  If the machine
-# is busy, what is looked up may also come too late, so it is tried a few times.
-sub waits_for_few
+# How many blocks of relations clients' sessions that have ended have read.
+sub blocks_read
+{
+	my ($node) = @_;
+
+	# a session's last counts are there when it has gone
+	$node->poll_query_until('postgres', q{
+		SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'}) or return;
+	return $node->safe_psql('postgres', q{
+		SELECT sum(read_bytes) / current_setting('block_size')::int FROM pg_stat_io
+		WHERE backend_type = 'client backend' AND object = 'relation'});
+}
+
+# Run something in sessions of its own, without dead rows of what has run before.
+# Returns its result, and how many blocks it has read.
+sub run_and_count
 {
 	my ($node, $run) = @_;
-	foreach my $try (1 .. 10)
-	{
-		my ($started, $waited) = map { lookups_ahead($node, $_) } 'started', 'waited';
-		$run->();
-		$node->poll_query_until('postgres', qq{
-			SELECT coalesce(sum(started), 0) > $started FROM pg_stat_aio WHERE backend_type = 'client backend' AND kind = 'lookup'})
-		  or return 0;
-		return 1 if 2 * (lookups_ahead($node, 'waited') - $waited) < lookups_ahead($node, 'started') - $started;
-	}
-	return 0;
+
+	$node->safe_psql('postgres', q{
+		SELECT format('VACUUM (FREEZE) %s', oid::regclass) FROM pg_class
+		WHERE relkind IN ('r', 'm') AND relnamespace = 'public'::regnamespace \gexec});
+	my $before = blocks_read($node);
+	my $result = $run->();
+	return ($result, blocks_read($node) - $before);
+}
+
+# Check that a run that looked up this many blocks ahead read about as many as
+# one that looks up nothing.  If it looked up others than those that it needs, it
+# would read them besides.
+sub is_needed
+{
+	my ($what, $read, $needed, $started) = @_;
+
+	ok($read - $needed < ($started < $needed ? $started : $needed) / 4, $what)
+	  or diag("$started lookups, $read blocks instead of $needed");
+	return;
 }
 
 # Create and start a server, with the table and some rows.  'conf' adds to its
