@@ -1,0 +1,10 @@
+CREATE TABLE cells (id int, c h3index PRIMARY KEY);
+INSERT INTO cells SELECT i, h3_latlng_to_cell(point(i * 7919 % 360 - 180, i * 104729 % 170 - 85), 9) FROM generate_series(1, 3000) i ON CONFLICT DO NOTHING;
+CREATE INDEX ON cells USING hash (c);
+INSERT INTO cells SELECT i, h3_latlng_to_cell(point(i * 7919 % 3600 / 10.0 - 180, i * 104729 % 1700 / 10.0 - 85), 8) FROM generate_series(1, 3000) i ON CONFLICT DO NOTHING;
+SET enable_seqscan = off;
+SELECT count(*) FROM cells;
+SELECT h3_cell_to_parent(c, 1) AS p, count(*) FROM cells GROUP BY 1 ORDER BY 1 LIMIT 5;
+SELECT count(*) FROM cells WHERE c <@ h3_cell_to_parent((SELECT c FROM cells ORDER BY id, c LIMIT 1), 0);
+SELECT * FROM h3_grid_disk('8928308280fffff', 1) d ORDER BY d;
+SELECT h3_latlng_to_cell('SRID=4326;POINT(10 50)'::geometry, 7), ST_AsText(h3_cell_to_boundary_geometry('8928308280fffff'), 4);

@@ -1,0 +1,12 @@
+CREATE TABLE documents (id int PRIMARY KEY, j jsonb);
+CREATE INDEX by_path ON documents USING gin (j jsonb_path_value_ops);
+CREATE INDEX by_value ON documents USING gin (j jsonb_value_path_ops);
+INSERT INTO documents SELECT i, jsonb_build_object('a', i % 100, 'b', jsonb_build_array(i % 7, 'x' || i % 11), 'c', jsonb_build_object('d', i)) FROM generate_series(1, 8000) i;
+DELETE FROM documents WHERE id % 4 = 0;
+VACUUM documents;
+SET enable_seqscan = off;
+SELECT count(*), sum(id) FROM documents WHERE j @@ 'a = 5'::jsquery;
+DROP INDEX by_path;
+SELECT count(*), sum(id) FROM documents WHERE j @@ 'b.# = "x3" AND a > 90'::jsquery;
+SELECT count(*) FROM documents WHERE j @@ 'c.d < 100'::jsquery;
+SELECT '{"a": {"b": 1}}'::jsonb @@ '*.b = 1'::jsquery, gin_debug_query_path_value('x = 1 AND (*.y = 2 OR z > 3)');

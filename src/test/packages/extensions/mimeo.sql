@@ -1,0 +1,1 @@
+CREATE TABLE t (i int PRIMARY KEY, v text, at timestamptz);

@@ -1,0 +1,15 @@
+SET search_path = oracle, public, pg_catalog;
+SELECT oracle.add_months(date '2024-01-31', 1), oracle.nvl(NULL::int, 5), oracle.instr('Tech on the net', 'e', 1, 2), oracle.last_day(date '2024-02-01');
+SELECT oracle.substr('abcdef', -3, 2), oracle.to_char(1234.5), oracle.lpad('x', 5, '*'), plvstr.rvrs('abc');
+SELECT dbms_random.seed(5);
+SELECT dbms_output.enable();
+SELECT dbms_output.put_line('said');
+SELECT * FROM dbms_output.get_line();
+SELECT dbms_pipe.create_pipe('p', 10), dbms_pipe.pack_message('m'), dbms_pipe.send_message('p');
+SELECT dbms_pipe.receive_message('p'), dbms_pipe.unpack_message_text();
+SELECT oracle.listagg(i::text, ',') FROM generate_series(1, 10) i;
+CREATE TABLE v (t oracle.varchar2(10), n oracle.nvarchar2(10));
+CREATE INDEX ON v (t);
+INSERT INTO v SELECT i::text, i::text FROM generate_series(1, 5000) i;
+SELECT median(i) FROM generate_series(1, 101) i;
+SELECT max(t::text), min(t::text) FROM v;

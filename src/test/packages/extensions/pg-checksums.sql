@@ -1,0 +1,1 @@
+\! pg_checksums_ext --version

@@ -1,0 +1,3 @@
+-- preload: pg_crash
+-- set: crash.signals = ''
+SHOW crash.signals;

@@ -1,0 +1,12 @@
+CREATE TABLE a (i int PRIMARY KEY, j int, v int);
+CREATE TABLE b (j int PRIMARY KEY, n text);
+INSERT INTO b SELECT j, 'n' || j FROM generate_series(0, 9) j;
+INSERT INTO a SELECT i, i % 10, i FROM generate_series(1, 2000) i;
+SELECT pgivm.create_immv('sums', 'SELECT n, count(*), sum(v) FROM a JOIN b USING (j) GROUP BY n');
+SELECT pgivm.create_immv('joined', 'SELECT i, n FROM a JOIN b USING (j)');
+INSERT INTO a SELECT i, i % 10, i FROM generate_series(2001, 6000) i;
+UPDATE a SET v = v + 1 WHERE i % 7 = 0;
+DELETE FROM a WHERE i % 11 = 0;
+SELECT * FROM sums ORDER BY n;
+SELECT count(*), max(i) FROM joined;
+SELECT n, count, sum FROM sums EXCEPT SELECT n, count(*), sum(v) FROM a JOIN b USING (j) GROUP BY n;

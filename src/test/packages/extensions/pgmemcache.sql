@@ -1,0 +1,2 @@
+SELECT proname FROM pg_proc WHERE proname LIKE 'memcache%' ORDER BY 1 LIMIT 3;
+DO $$ BEGIN PERFORM memcache_get('k'); EXCEPTION WHEN OTHERS THEN RAISE NOTICE '%', SQLERRM; END $$;

@@ -1,0 +1,2 @@
+CREATE TABLE t (i int);
+SELECT pgpool_regclass('t');

@@ -1,0 +1,10 @@
+CREATE TABLE sky (id int PRIMARY KEY, p spoint);
+CREATE INDEX sky_gist ON sky USING gist (p);
+CREATE INDEX sky_brin ON sky USING brin (p);
+INSERT INTO sky SELECT i, spoint(radians(i * 7919 % 360), radians(i * 104729 % 170 - 85)) FROM generate_series(1, 8000) i;
+DELETE FROM sky WHERE id % 6 = 0;
+VACUUM sky;
+SET enable_seqscan = off;
+SELECT count(*), sum(id) FROM sky WHERE p <@ scircle(spoint(1, 0.5), 0.1);
+SELECT id, p FROM sky ORDER BY p <-> spoint(1, 0.5), id LIMIT 3;
+SELECT area(spoly '{(0,0),(1,0),(1,1)}')::numeric(10, 6), spoint(1, 0.5) <-> spoint(0, 0);

@@ -1,0 +1,2 @@
+SELECT pgstatviz.snapshot() IS NOT NULL;
+SELECT count(*) FROM pgstatviz.snapshots;
