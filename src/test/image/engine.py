@@ -10,7 +10,6 @@ import resource
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 
 PATIENCE = 60      # seconds, for what should take a moment
@@ -24,12 +23,6 @@ def enter_namespaces():
         os.environ[ENTERED] = 'yes'
         os.execvp('unshare', ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc',
                               '--propagation=private', sys.executable, *sys.argv])
-    # crun gives to a container's account what the container reads and writes, and thus /dev/null.
-    with tempfile.TemporaryDirectory(dir=pathlib.Path(__file__).parent) as directory:
-        null = pathlib.Path(directory) / 'null'
-        os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
-        null.chmod(0o666)
-        subprocess.run(['mount', '--bind', null, os.devnull], check=True)
     # podman's crun works with one kind of cgroups or the other, but some hosts have both.
     if (CGROUPS / 'unified').exists():
         subprocess.run(['umount', '--recursive', '--lazy', CGROUPS], check=True)
@@ -38,6 +31,11 @@ def enter_namespaces():
 
 class Engine:
     def __init__(self, work):
+        # crun gives to a container's account what the container reads and writes, and thus /dev/null.
+        null = work / 'null'
+        os.mknod(null, stat.S_IFCHR, os.makedev(1, 3))
+        null.chmod(0o666)
+        subprocess.run(['mount', '--bind', null, os.devnull], check=True)
         # Limits that a host without CAP_SYS_RESOURCE can set.
         files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 4096)
         self.command = ['podman', '--root', work / 'store', '--runroot', work / 'run', '--tmpdir', work / 'tmp',
