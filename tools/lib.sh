@@ -62,6 +62,44 @@ let_pass() {
     note "let the account $account pass through $1, until ./pgawait clean"
 }
 
+# Unpack the pinned tarball of PostgreSQL as it is, and print where: unpack_postgresql TARBALL.  For who holds the lock of
+# the source.
+unpack_postgresql() {
+    local tarball=$1 release pristine
+    release=$(tar -tf "$tarball" 2>/dev/null | head -n 1 | cut -d/ -f1 || true)
+    [ -n "$release" ] || die "$tarball cannot be read: remove it and build again"
+    pristine=build/source/$release
+    if [ "$(cat "$pristine.tarball" 2>/dev/null)" != "$(sha256sum <"$tarball")" ]; then
+        note "unpacking $release"
+        rm -rf build/source
+        mkdir -p build/source
+        tar -xf "$tarball" -C build/source --no-same-owner
+        sha256sum <"$tarball" >"$pristine.tarball"
+    fi
+    echo "$pristine"
+}
+
+# Where the wrap file has the woven tree; the version of a meson project; and that of packages (package_version TREE).
+woven_tree() { echo "subprojects/$(sed -n 's/^directory *= *//p' subprojects/postgresql.wrap)"; }
+version_of() { sed -n "/^ *version: '/ { s/^[^']*'\([^']*\)'.*/\1/p; q }" "$1/meson.build"; }
+package_version() {
+    local ours
+    ours=$(version_of .)
+    # a version of ours that is being developed comes before the one that it becomes
+    echo "$(version_of "$1")+${ours/devel/\~devel}"
+}
+
+# The time that packages say they are of, in seconds: that of the last commit, or what a release tarball has for it.
+source_date() {
+    if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+        echo "$SOURCE_DATE_EPOCH"
+    elif [ -e .git ]; then
+        git -c safe.directory="$root" log -1 --format=%ct
+    else
+        stat -c %Y CHANGELOG.md
+    fi
+}
+
 # Run a command with its output in a log: run_logged LABEL LOG COMMAND...
 run_logged() {
     local label=$1 log=$2 status=0

@@ -69,6 +69,16 @@ class Weave(unittest.TestCase):
         self.assertEqual((self.top / 'woven/dir/b.c').stat().st_mtime, 1)
         self.assertNotEqual((self.top / 'woven/a.c').stat().st_mtime, 1)
 
+    def test_what_is_woven_is_current_without_spatch(self):
+        def is_current():
+            return subprocess.run([self.top / 'repo/src/seams/weave', '--current', 'upstream', 'woven'], cwd=self.top,
+                                  env={'PATH': '/nowhere'}).returncode == 0
+        self.assertFalse(is_current())
+        self.woven()
+        self.assertTrue(is_current())
+        self.write('repo/src/seams/more.cocci', '// target: a.c AioMore+1\n@@ @@\n+ AioMore();\n  return Aio(...);\n')
+        self.assertFalse(is_current())
+
     def test_what_is_gone_goes(self):
         self.woven()
         (self.top / 'upstream/dir/b.c').unlink()
