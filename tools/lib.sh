@@ -1,7 +1,7 @@
 # Shell functions of the front door.  Source this file; it sets $root and $account and goes to $root.
 # shellcheck shell=bash
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 export PGAWAIT_ROOT=$root PGAWAIT_RUNAS=$root/tools/as-account
 
 # The system's own compiler and Python come first: what a user keeps in his home is out of the account's reach.
@@ -89,13 +89,12 @@ package_version() {
     echo "$(version_of "$1")+${ours/devel/\~devel}"
 }
 
-# The time that packages say they are of, in seconds: that of the last commit, or what a release tarball has for it.
+# The time that packages say they are of, in seconds: that of the last commit, or what a release tarball has for it, or whoever
+# has no git.
 source_date() {
     if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
         echo "$SOURCE_DATE_EPOCH"
-    elif [ -e .git ]; then
-        git -c safe.directory="$root" log -1 --format=%ct
-    else
+    elif ! [ -e .git ] || ! git -c safe.directory="$root" log -1 --format=%ct 2>/dev/null; then
         stat -c %Y CHANGELOG.md
     fi
 }
