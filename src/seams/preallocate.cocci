@@ -2,7 +2,8 @@
 //
 // What: ExtendBufferedRelShared() locks through us, and says when it unlocks; mdzeroextend() asks us to move the end of the file before
 //   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM
-//   says when it is done with a table, and ProcessClientReadInterrupt() says that there is nothing to do.
+//   says when it is done with a table, ProcessClientReadInterrupt() that there is nothing to do, and XLogDropDatabase() that files
+//   will go of which nobody tells one by one.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to preallocate space.
 //
@@ -12,6 +13,8 @@
 //   in mdtruncate mdunlink mdzeroextend
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
 //   in ProcessClientReadInterrupt
+// target: src/backend/access/transam/xlogutils.c AioGiveBackInRecovery+1
+//   in XLogDropDatabase
 // target: src/backend/commands/vacuum.c AioTableVacuumed+1
 //   in vacuum_rel
 
@@ -90,6 +93,15 @@ statement S1, S2;
 + AioForgetPreallocation(&rlocator.locator, forknum);
   S2
   ... when any
+  }
+
+@database@
+@@
+  XLogDropDatabase(...)
+  {
++ AioGiveBackInRecovery(true);
+  smgrdestroyall();
+  ...
   }
 
 @idle@

@@ -42,6 +42,10 @@ extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 						off_t amount, uint32 wait_event_info);
 extern void AioEndPreallocation(void);
 
+/* preallocate_recovery.c */
+extern PGDLLIMPORT bool aio_preallocated_in_recovery;
+extern void AioGiveBackInRecovery(bool all);
+
 /* preallocate_trim.c, likewise */
 extern void AioTableVacuumed(Relation rel);
 

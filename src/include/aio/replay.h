@@ -11,6 +11,7 @@
 #define AIO_REPLAY_H
 
 #include "access/xlogreader.h"
+#include "aio/preallocate.h"
 #include "aio/read.h"
 #include "aio/write.h"
 #include "storage/bufmgr.h"
@@ -77,7 +78,11 @@ AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum, BlockNumber block,
 static inline void
 AioReplayBeforeReadAhead(XLogReaderState *reader)
 {
-	if (aio_replay_active && !XLogReaderHasQueuedRecordOrError(reader))
+	if (XLogReaderHasQueuedRecordOrError(reader))
+		return;
+	if (unlikely(aio_preallocated_in_recovery))
+		AioGiveBackInRecovery(false);
+	if (aio_replay_active)
 		AioReplayFinishReads();
 }
 
@@ -102,6 +107,8 @@ AioReplayBeforeRecord(XLogReaderState *reader, int inflight)
 static inline void
 AioReplayBeforeWait(void)
 {
+	if (unlikely(aio_preallocated_in_recovery))
+		AioGiveBackInRecovery(false);
 	if (unlikely(aio_replay_active))
 		AioReplayFinishReads();
 	if (aio_writes_in_flight > 0)

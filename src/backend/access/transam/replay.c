@@ -353,4 +353,6 @@ AioReplayForget(void)
 	AioReadAheadWaitAll();
 	if (aio_writes_in_flight > 0)
 		AioFinishWrites();
+	if (aio_preallocated_in_recovery)
+		AioGiveBackInRecovery(true);
 }

@@ -14,7 +14,8 @@
  * allocates.  The I/O is complete in any process, and may fail: then nothing
  * is raised, and the file grows as usual.  preallocate_extend.c says when a
  * session attaches to a slot, moves the end of the file, and detaches;
- * preallocate_trim.c gives back what is left.
+ * preallocate_recovery.c says when recovery does; preallocate_trim.c gives back
+ * what is left.
  *
  * Upholds INVARIANT-46.
  *
@@ -473,6 +474,18 @@ AioHasSpace(AioPreallocationSlot *slot, BlockNumber limit)
 	enough = slot->allocated >= limit;
 	SpinLockRelease(&slot->mutex);
 	return enough;
+}
+
+/* Does the file end here, as far as is known? */
+bool
+AioIsEnd(AioPreallocationSlot *slot, BlockNumber block)
+{
+	BlockNumber end;
+
+	SpinLockAcquire(&slot->mutex);
+	end = slot->end;
+	SpinLockRelease(&slot->mutex);
+	return end == 0 || end == block;
 }
 
 /* The file has grown by so many blocks, and ends here. */

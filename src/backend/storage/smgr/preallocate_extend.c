@@ -9,6 +9,7 @@
  * the end of the file under the lock.  It detaches when it has been without a
  * transaction for a second, so that a load in many transactions keeps one
  * preallocation, or when it ends; the last session gives back what is left.
+ * preallocate_recovery.c does the same for recovery.
  *
  * Upholds INVARIANT-47 and 48.
  *
@@ -36,9 +37,6 @@
 
 /* forks that one session remembers to have extended */
 #define NREMEMBERED		16
-
-/* a transaction extends a fork by so many blocks before any are preallocated */
-#define BLOCKS_BEFORE_PREALLOCATION	64
 
 /* after so many milliseconds without a transaction, a session detaches */
 #define IDLE_TIMEOUT	1000
@@ -346,18 +344,22 @@ AioBeforeExtensionUnlock(void)
 	extending = NULL;
 }
 
-/* The fork that is being extended, if it is this one and has a slot. */
-static Extended *
-find_extending(SMgrRelation reln, ForkNumber forknum)
+/* The slot of a fork that is being extended, by 'nblocks', or NULL. */
+static AioPreallocationSlot *
+find_slot(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
+		  uint32 nblocks)
 {
 	Extended   *one = extending;
+
+	if (AmStartupProcess())
+		return AioSlotInRecovery(reln, forknum, block, nblocks);
 
 	/* an error may have taken the lock from us */
 	if (one == NULL || one->slot == NULL || one->forknum != forknum ||
 		!RelFileLocatorEquals(one->locator, reln->smgr_rlocator.locator) ||
 		!LockHeldByMe(&one->tag, ExclusiveLock, false))
 		return NULL;
-	return one;
+	return one->slot;
 }
 
 /*
@@ -365,10 +367,10 @@ find_extending(SMgrRelation reln, ForkNumber forknum)
  * preallocated space, move its end and return true.
  */
 static bool
-move_end(Extended *one, BlockNumber limit, File file, off_t offset,
-		 off_t amount)
+move_end(AioPreallocationSlot *slot, BlockNumber limit, File file,
+		 off_t offset, off_t amount)
 {
-	if (one == NULL)
+	if (slot == NULL)
 		return false;
 
 	/* both are where the file is to end */
@@ -376,7 +378,7 @@ move_end(Extended *one, BlockNumber limit, File file, off_t offset,
 	Assert((limit - (offset + amount) / BLCKSZ) % RELSEG_SIZE == 0);
 
 	/* nothing is ever cut off, whatever the kernel has said of the length */
-	if (!AioHasSpace(one->slot, limit) || FileSize(file) != offset ||
+	if (!AioHasSpace(slot, limit) || FileSize(file) != offset ||
 		FileTruncate(file, offset + amount, WAIT_EVENT_DATA_FILE_EXTEND) != 0)
 		return false;
 	aio_session_stats_data.preallocation_hits++;
@@ -388,14 +390,14 @@ int
 AioFallocate(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 			 File file, off_t offset, off_t amount, uint32 wait_event_info)
 {
-	Extended   *one = find_extending(reln, forknum);
 	uint32		nblocks = amount / BLCKSZ;
+	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
-	if (!move_end(one, block + nblocks, file, offset, amount))
+	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileFallocate(file, offset, amount, wait_event_info);
-	if (status == 0 && one != NULL)
-		AioSetEnd(one->slot, block + nblocks, nblocks);
+	if (status == 0 && slot != NULL)
+		AioSetEnd(slot, block + nblocks, nblocks);
 	return status;
 }
 
@@ -404,13 +406,13 @@ int
 AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 			File file, off_t offset, off_t amount, uint32 wait_event_info)
 {
-	Extended   *one = find_extending(reln, forknum);
 	uint32		nblocks = amount / BLCKSZ;
+	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
-	if (!move_end(one, block + nblocks, file, offset, amount))
+	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileZero(file, offset, amount, wait_event_info);
-	if (status >= 0 && one != NULL)
-		AioSetEnd(one->slot, block + nblocks, nblocks);
+	if (status >= 0 && slot != NULL)
+		AioSetEnd(slot, block + nblocks, nblocks);
 	return status;
 }

@@ -15,6 +15,12 @@
 /* fewer blocks than this are not preallocated */
 #define MIN_PREALLOCATION	128
 
+/*
+ * a transaction, or recovery, extends a fork by so many blocks before any are
+ * preallocated
+ */
+#define BLOCKS_BEFORE_PREALLOCATION	64
+
 /* the preallocation of a fork, in shared memory */
 typedef struct AioPreallocationSlot AioPreallocationSlot;
 
@@ -33,10 +39,18 @@ extern void AioRequestPreallocation(AioPreallocationSlot *slot,
 									PgAioWaitRef *started);
 extern void AioWaitForSpace(AioPreallocationSlot *slot, uint32 nblocks);
 extern bool AioHasSpace(AioPreallocationSlot *slot, BlockNumber limit);
+extern bool AioIsEnd(AioPreallocationSlot *slot, BlockNumber block);
 extern void AioSetEnd(AioPreallocationSlot *slot, BlockNumber limit,
 					  uint32 nblocks);
 
 /* preallocate_trim.c */
 extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum);
+extern void AioTrim(SMgrRelation reln, ForkNumber forknum);
+
+/* preallocate_recovery.c */
+extern AioPreallocationSlot *AioSlotInRecovery(SMgrRelation reln,
+											   ForkNumber forknum,
+											   BlockNumber block,
+											   uint32 nblocks);
 
 #endif							/* AIO_PREALLOCATE_INTERNAL_H */

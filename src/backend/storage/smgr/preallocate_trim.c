@@ -5,7 +5,8 @@
  *
  * Whoever is the last to use a preallocation gives back what is left of it.
  * What a crash leaves behind does no harm, and is freed after the next load,
- * or by VACUUM, which asks the file system whether there is much.
+ * or by VACUUM, which asks the file system whether there is much; after a crash
+ * of a standby VACUUM passes over some kinds of files.
  *
  * Upholds INVARIANT-47.
  *
@@ -33,41 +34,49 @@
 #include "utils/wait_event.h"
 
 /*
- * Give back what is allocated past the end of a fork.  The caller has locked
- * the relation such that it is not truncated; its extension lock, under which
- * the end stays where it is, is taken here.
+ * Give back what is allocated past the end of a fork, which stays where it is
+ * meanwhile, as nobody else may move it.
  *
  * Setting a file's length to what it is frees what lies beyond, on all file
  * systems that know of such space.
  */
-static void
-trim(Relation rel, ForkNumber forknum)
+void
+AioTrim(SMgrRelation reln, ForkNumber forknum)
 {
-	SMgrRelation reln = RelationGetSmgr(rel);
 	BlockNumber nblocks;
 	uint32		offset;
 	int			status;
 
+	AioForgetPreallocation(&reln->smgr_rlocator.locator, forknum);
+	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
+	nblocks = smgrnblocks(reln, forknum);
+	if (nblocks % RELSEG_SIZE == 0)
+		return;
+	HOLD_INTERRUPTS();
+	pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_TRUNCATE);
+	status = ftruncate(mdfd(reln, forknum, nblocks - 1, &offset),
+					   (off_t) (nblocks % RELSEG_SIZE) * BLCKSZ);
+	pgstat_report_wait_end();
+	RESUME_INTERRUPTS();
+	if (status != 0)
+		ereport(LOG,
+				errcode_for_file_access(),
+				errmsg("could not give back unused space of file \"%s\": %m",
+					   relpath(reln->smgr_rlocator, forknum).str));
+}
+
+/*
+ * Likewise, of a relation that the caller has locked such that it is not
+ * truncated; its extension lock, under which the end stays where it is, is
+ * taken here.
+ */
+static void
+trim(Relation rel, ForkNumber forknum)
+{
 	Assert(!RelationUsesLocalBuffers(rel));
 	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
 	LockRelationForExtension(rel, ExclusiveLock);
-	AioForgetPreallocation(&rel->rd_locator, forknum);
-	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
-	nblocks = smgrnblocks(reln, forknum);
-	if (nblocks % RELSEG_SIZE != 0)
-	{
-		HOLD_INTERRUPTS();
-		pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_TRUNCATE);
-		status = ftruncate(mdfd(reln, forknum, nblocks - 1, &offset),
-						   (off_t) (nblocks % RELSEG_SIZE) * BLCKSZ);
-		pgstat_report_wait_end();
-		RESUME_INTERRUPTS();
-		if (status != 0)
-			ereport(LOG,
-					errcode_for_file_access(),
-					errmsg("could not give back unused space of file \"%s\": %m",
-						   relpath(reln->smgr_rlocator, forknum).str));
-	}
+	AioTrim(RelationGetSmgr(rel), forknum);
 	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 

@@ -46,6 +46,14 @@ mdunlink(RelFileLocatorBackend rlocator, ForkNumber forknum, bool isRedo)
 }
 
 void
+XLogDropDatabase(Oid dbid)
+{
+	smgrdestroyall();
+
+	forget_invalid_pages_db(dbid);
+}
+
+void
 ProcessClientReadInterrupt(bool blocked)
 {
 	if (DoingCommandRead)

@@ -54,6 +54,15 @@ mdunlink(RelFileLocatorBackend rlocator, ForkNumber forknum, bool isRedo)
 }
 
 void
+XLogDropDatabase(Oid dbid)
+{
+	AioGiveBackInRecovery(true);
+	smgrdestroyall();
+
+	forget_invalid_pages_db(dbid);
+}
+
+void
 ProcessClientReadInterrupt(bool blocked)
 {
 	if (DoingCommandRead)
