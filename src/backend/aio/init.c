@@ -228,7 +228,7 @@ AioInitialize(void)
 
 	DefineCustomIntVariable("aio.write_behind",
 							"Writes of dirty pages that one process may have in flight.",
-							"0 waits for each write.  Three eighths of \"io_max_concurrency\" are a limit, too.",
+							"0 waits for each write.  Three eighths of \"io_max_concurrency\" are a limit, too.  Recovery may have more.",
 							&aio_write_behind,
 							32, 0, AIO_WRITE_BEHIND_LIMIT,
 							PGC_SIGHUP,

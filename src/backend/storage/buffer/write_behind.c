@@ -131,12 +131,18 @@ counts_agree(void)
 }
 #endif
 
-/* How many writes may be tracked? */
+/*
+ * How many writes may be tracked?  Recovery makes in one process the writes of
+ * all who made its WAL.
+ */
 static inline int
 depth(void)
 {
 	if (io_method == IOMETHOD_SYNC)
 		return 0;
+	if (AmStartupProcess())
+		return Min(Min(aio_write_behind * 2, AIO_WRITE_BEHIND_LIMIT),
+				   io_max_concurrency * 5 / 8);
 	return Min(aio_write_behind, io_max_concurrency * 3 / 8);
 }
 
@@ -217,6 +223,7 @@ AioWaitForWriteSlot(void)
 	Assert(depth() > 0);
 	while (aio_writes_tracked >= depth())
 		forget_oldest();
+	Assert(aio_writes_tracked < AIO_WRITE_BEHIND_LIMIT);
 	return &nth(aio_writes_tracked)->write;
 }
 
