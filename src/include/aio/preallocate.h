@@ -42,7 +42,7 @@ extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 						off_t amount, uint32 wait_event_info);
 extern void AioEndPreallocation(void);
 
-/* preallocate_recovery.c */
+/* preallocate_recovery.c, likewise */
 extern PGDLLIMPORT bool aio_preallocated_in_recovery;
 extern void AioGiveBackInRecovery(bool all);
 

@@ -3,11 +3,11 @@
  * preallocate_recovery.c
  *	  Recovery extends files into preallocated space.
  *
- * Redo extends a file by one block at a time, and waits for that: a write that
- * a busy disk takes as long for as for a page that is read, and meanwhile none
- * is read ahead.  So a fork that has been extended by many blocks gets a
- * preallocation, as for sessions (preallocate_extend.c).  Nobody else extends
- * files until recovery ends, so there is no lock.
+ * Upstream's redo extends a file by one block of zeros at a time, and waits for
+ * each.  On a busy disk that takes as long as to read a page, and meanwhile
+ * redo makes no progress and begins no reads.  So a fork that has been extended
+ * by many blocks gets a preallocation, as for sessions (preallocate_extend.c).
+ * Nobody else extends files until recovery ends, so there is no lock.
  *
  * What is left is given back when the fork has not been extended for a second
  * and recovery has replayed all WAL that there was, or waits; when too many

@@ -113,8 +113,6 @@ foreach my $way (grep { ($_->[1] eq 'data') == ($_->[0] ne 'worker') } replay_wa
 	my $name = $direct ? "$method, direct I/O" : $method;
 	my $suffix = $direct ? "${method}_direct" : $method;
 	my $strategy = $direct ? 'wal_log' : 'file_copy';
-	# more writes may be in flight than the startup process can track
-	my $concurrency = $method eq 'worker' ? 512 : 16;
 	my @many = map { "many$_" } 1 .. $MANY;
 
 	$primary = PostgreSQL::Test::Cluster->new("primary_$suffix");
@@ -129,7 +127,7 @@ foreach my $way (grep { ($_->[1] eq 'data') == ($_->[0] ne 'worker') } replay_wa
 
 	$standby = PostgreSQL::Test::Cluster->new("standby_$suffix");
 	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-	$standby->append_conf('postgresql.conf', "io_method = $method\ndebug_io_direct = '$direct'\nshared_buffers = 8MB\nio_max_concurrency = $concurrency\naio.write_behind = 256\nlog_min_messages = debug2\n");
+	$standby->append_conf('postgresql.conf', "io_method = $method\ndebug_io_direct = '$direct'\nshared_buffers = 8MB\nio_max_concurrency = 16\nlog_min_messages = debug2\n");
 	$standby->start;
 
 	# two tables grow
