@@ -42,10 +42,11 @@ class AsPlanned(Exception):
 class Load:
     """All clients of one round."""
 
-    def __init__(self, cluster, schema, memory, seed, number, kinds=None, streaming=False):
+    def __init__(self, cluster, schema, memory, seed, number, kinds=None, streaming=False, savepoints=True):
         self.cluster, self.schema, self.memory, self.seed = cluster, schema, memory, seed
         self.kinds = kinds          # of statements, or None for all
         self.streaming = streaming  # take down where in the WAL transactions are, and leave none prepared
+        self.savepoints = savepoints    # may changes be rolled back without their transaction
         self.count = 0              # statements that have ended
         self.compared = 0           # queries that were run without lookups ahead and with them
         self.changed = threading.Condition()
@@ -343,6 +344,7 @@ class Client:
         names = names or ['insert_values']
         function = STATEMENTS[rng.choices(names, [STATEMENTS[name][1] for name in names])[0]][0]
         savepoint = rng.random() < 0.15 or function.__name__ == 'fail' and rng.random() < 0.7
+        savepoint = savepoint and self.load.savepoints
         if len(self.memory.of(self.number, table.name)) > MANY_ROWS and rng.random() < 0.4:
             remove(self, transaction, table, self.existing(transaction, table, rng, MANY_ROWS))
         if rng.random() < 0.5:

@@ -2,7 +2,7 @@
 
 Whatever happens to either server: when the primary has recovered and the standby has replayed all of it, the tables of
 both have the same rows, and amcheck finds nothing wrong with the standby's.  At the end of the epoch the standby is
-promoted and checked as the primary is, against the memory of clients, with its indexes.  In some rounds each record of
+promoted and checked as the primary is, against the memory of clients, with its indexes.  In some epochs each record of
 WAL has the pages that it has changed, and recovery, of either server, compares them (wal_consistency_checking).
 
 Invariant: nobody writes to it, nor holds anything up.

@@ -40,6 +40,9 @@ LEADER_TRAPS = 'TRAP: failed Assert("!IsTransactionOrTransactionBlock()")'
 # upstream's: see Cluster.make_way()
 FUTURE = re.compile(r'startup\|01000\|WARNING:  removing future two-phase state file for transaction (\d+)\n'
                     r'(TRAP: failed Assert\("TransactionIdPrecedesOrEquals\(xid, .*)')
+# VACUUM notes in the visibility map that a page which it need not change is frozen
+UNCHANGED = re.compile(r'(TRAP: failed Assert\("BufferIsExclusiveLocked\(buffer\) && BufferIsDirty\(buffer\)"\).*)\n'
+                       r'.*ExceptionalCondition.*\n.*XLogRegisterBuffer.*\n.*log_heap_visible')
 # what no fault of a disk explains
 NEVER = re.compile(r'leak|stuck|still (referenced|active|pinned)|refcount|was not closed|was terminated by signal|'
                    r'problem in alloc set|detected write past|bogus|conflict detected on relation')
@@ -80,7 +83,7 @@ def complaints(text, killed=False, disk_fails=False, streaming=False, subscriber
                 panicked = True
             elif trap and killed and line.startswith(LEADER_TRAPS) and re.search(LEADER % trap[1], text):
                 continue
-            elif trap and line in (trap for _, trap in FUTURE.findall(text)):
+            elif trap and line in [*(trap for _, trap in FUTURE.findall(text)), *UNCHANGED.findall(text)]:
                 panicked = True
             elif trap or re.search('Sanitizer|stack smashing|runtime error: ', line):
                 yield line

@@ -26,6 +26,7 @@ class Epoch:
     disk: bool                  # on the one that fails
     special: str                # what its last round is, or None
     companion: str              # 'subscriber', 'standby' or 'backup', beside the server; or None
+    compared: bool              # recovery compares pages with those that the WAL has
 
 
 @dataclasses.dataclass
@@ -86,7 +87,8 @@ def epoch_of(seed, number, disks, clients=None, companion=None):
     companion = COMPANIONS[index % len(COMPANIONS)] if companion is None else {'none': None}.get(companion, companion)
     if companion and special == 'standby' or companion == 'backup':
         special = None      # it has not what a companion needs, or nothing that this one has not
-    return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special, companion)
+    compared = companion in ('standby', 'backup') and rng.random() < 0.3
+    return Epoch(index, first, length, clients or number_of_clients, checksums, segment, disk, special, companion, compared)
 
 
 def plan(seed, number, options, our_server, developer):
@@ -118,8 +120,8 @@ def plan(seed, number, options, our_server, developer):
             settings.publish(rng, chosen, developer)
         elif epoch.companion == 'backup':
             settings.be_backed_up(rng, chosen)
-        else:
-            settings.be_followed(rng, chosen)
+        if epoch.compared:
+            settings.be_compared(chosen)
         companion = companion_of(rng, method, options, epoch, statements, our_server, developer)
         if special:
             companion.fault = None

@@ -121,7 +121,8 @@ class Rounds:
                 self.companion.join(plan, self.cluster, self.schema)
             self.created = True
         load = Load(self.cluster, self.schema, self.memory, f'{self.options.seed} load {plan.round}',
-                    plan.epoch.clients, self.options.statements, special or plan.epoch.companion == 'backup')
+                    plan.epoch.clients, self.options.statements, special or plan.epoch.companion == 'backup',
+                    savepoints=not plan.epoch.compared)
         try:
             if special:
                 crash, emptied, dark = False, standby.run(self, plan, load, result), []

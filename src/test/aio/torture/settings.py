@@ -123,9 +123,9 @@ def subscribe(rng, settings):
 CONSISTENT = 'heap, heap2, btree, gin, sequence, spgist, brin, generic'
 
 
-def be_followed(rng, settings):
-    """Have a standby, or a server made of a backup, find out whether each record does to a page what it has done here."""
-    settings['wal_consistency_checking'] = rng.choice(['', '', '', CONSISTENT])
+def be_compared(settings):
+    """Have recovery, of this server and of others, find out whether each record does to a page what it has done here."""
+    settings['wal_consistency_checking'] = CONSISTENT
 
 
 def follow(rng, settings):
@@ -140,7 +140,6 @@ def follow(rng, settings):
 
 def be_backed_up(rng, settings):
     """Have several senders for each of several backups, as one that is killed may not have ended, and know what changes."""
-    be_followed(rng, settings)
     settings.update({'max_wal_senders': 12, 'summarize_wal': True})
 
 
