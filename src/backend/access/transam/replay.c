@@ -68,11 +68,19 @@ typedef struct WantedRead
 	RelFileLocator rlocator;
 	BlockNumber block;			/* the first one */
 	int			nblocks;
-	DecodedBkpBlock *references[MAX_IO_COMBINE_LIMIT];
+	int			slot;			/* of their references */
 } WantedRead;
 
+/* they are searched for each page, so there is nothing else between them */
 static WantedRead wanted[WANTED_MAX];
 static int	nwanted = 0;
+
+static DecodedBkpBlock *references[WANTED_MAX][MAX_IO_COMBINE_LIMIT];
+
+/* slots that were used and are not; those from nslots on never were */
+static int	free_slots[WANTED_MAX];
+static int	nfree_slots = 0;
+static int	nslots = 0;
 
 /* pages of them */
 int			aio_replay_wanted = 0;
@@ -222,6 +230,7 @@ begin_wanted(XLogRecPtr needed)
 			break;
 		smgr = smgropen(one->rlocator, INVALID_PROC_NUMBER);
 		aio_replay_wanted -= one->nblocks;
+		free_slots[nfree_slots++] = one->slot;
 		if (hint_is_enough(one->nblocks))
 		{
 			smgrprefetch(smgr, MAIN_FORKNUM, one->block, 1);
@@ -230,7 +239,7 @@ begin_wanted(XLogRecPtr needed)
 		AioReadFileAhead(smgr, one->block, one->nblocks, max_ios, depth,
 						 buffers);
 		for (int j = 0; j < one->nblocks; j++)
-			one->references[j]->prefetch_buffer = buffers[j];
+			references[one->slot][j]->prefetch_buffer = buffers[j];
 	}
 	AioSubmitBatch();
 	zero_damaged_pages = zero;
@@ -287,8 +296,9 @@ AioReplayWant(const RelFileLocator *rlocator, BlockNumber block,
 		one->rlocator = *rlocator;
 		one->block = block;
 		one->nblocks = 0;
+		one->slot = nfree_slots > 0 ? free_slots[--nfree_slots] : nslots++;
 	}
-	one->references[one->nblocks++] = reference;
+	references[one->slot][one->nblocks++] = reference;
 	aio_replay_wanted++;
 	return true;
 }
@@ -347,6 +357,8 @@ void
 AioReplayForget(void)
 {
 	nwanted = 0;
+	nfree_slots = 0;
+	nslots = 0;
 	aio_replay_wanted = 0;
 	if (made != NULL)
 		made_reset(made);
