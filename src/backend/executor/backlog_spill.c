@@ -10,7 +10,8 @@
  * is visited once then.  That pays only if there are few entries for each page,
  * and if the pages do not stay in memory from one batch to the next.  So it is
  * asked over how many pages the entries are spread: keys that grow, or fall, or
- * are those of few pages, are inserted early.
+ * are those of few pages, are inserted early.  Then it is seen whether there is
+ * room for the pages, and whether they are there when the next batch is full.
  *
  * To everybody else a backlog whose entries are spilled is like one with more
  * memory, and is drained when any is.  Keys that are enforced are not spilled:
@@ -37,6 +38,7 @@
 #include <math.h>
 
 #include "aio/index_backlog.h"
+#include "aio/read.h"
 #include "aio/stats.h"
 #include "aio/temp_room.h"
 #include "storage/bufmgr.h"
@@ -63,6 +65,9 @@
 
 /* so many indexes are about to be spilled at most */
 #define CHOSEN_MAX	256
+
+/* pages that are looked for, to see how much of an index is in memory */
+#define PAGES_SAMPLED	64
 
 static Size
 budget(void)
@@ -96,7 +101,8 @@ entry_bytes(const AioIndexBacklog *backlog)
 
 /*
  * Would spilling the entries of this index take less than having its pages read
- * once more?  Sets *pages to how many the statement uses, about.
+ * once more?  Sets *pages to how many the statement uses, about, and *visited
+ * to those of a batch.
  *
  * Inserted now, a batch reads and writes each of these pages.  Spilled, its
  * entries are written and read, once or twice each, in order, at perhaps a
@@ -104,16 +110,35 @@ entry_bytes(const AioIndexBacklog *backlog)
  * is so large that entries of many batches hardly have a page in common.
  */
 static bool
-spilling_pays(AioIndexBacklog *backlog, double *pages)
+spilling_pays(AioIndexBacklog *backlog, double *pages, double *visited)
 {
 	AioIndexBatch *batch = &backlog->batch;
 	double		n = batch->nentries;
 	double		spread = Max(backlog->ops->spread(batch), 1);
-	double		visited = spread * (1 - exp(-n / spread));
+
+	*visited = spread * (1 - exp(-n / spread));
 
 	/* with few entries for each, the next batch goes to other pages */
 	*pages = n >= 3 * spread ? spread : RelationGetNumberOfBlocks(batch->index);
-	return visited * BLCKSZ >= 8.0 * entry_bytes(backlog) && n >= spread / 64;
+	return *visited * BLCKSZ >= 8.0 * entry_bytes(backlog) && n >= spread / 64;
+}
+
+/*
+ * About how many pages of this index are in memory, of so many that are used?
+ * Of which these are is not known, so if they are few, all are taken for there.
+ */
+static double
+pages_here(Relation index, double pages)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
+	int			n = Min(nblocks, PAGES_SAMPLED);
+	int			here = 0;
+
+	if (pages < nblocks / 2)
+		return pages;
+	for (int i = 0; i < n; i++)
+		here += AioPageIsHere(index, (BlockNumber) ((uint64) nblocks * i / n));
+	return pages * here / Max(n, 1);
 }
 
 /*
@@ -128,6 +153,8 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	double		pages = 0;
+	double		expected = 0;
+	double		here = 0;
 	int			n = 0;
 
 	*nothers = 0;
@@ -137,15 +164,21 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 		{
 			AioIndexBacklog *backlog = &table->indexes[i];
 			double		used;
+			double		visited;
 
 			if (backlog->batch.nentries == 0)
 				continue;
 			if (n < CHOSEN_MAX && may_spill(backlog) &&
-				(aio_debug_spill || spilling_pays(backlog, &used)))
+				(aio_debug_spill || spilling_pays(backlog, &used, &visited)))
 			{
 				chosen[n++] = backlog;
 				if (!aio_debug_spill)
+				{
 					pages += used;
+					here += pages_here(backlog->batch.index, used);
+					if (backlog->drained_early)
+						expected += Min(visited, used);
+				}
 			}
 			else
 				(*nothers)++;
@@ -155,9 +188,18 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 
-	/* do they stay in memory from one batch to the next? */
-	if (!aio_debug_spill && statement->nsorts == 0 && pages <= NBuffers / 2)
+	/*
+	 * Do they stay in memory from one batch to the next?  If they take no
+	 * more than half of it they should, and if so, those of the last batch
+	 * are here.
+	 */
+	if (!aio_debug_spill && statement->nsorts == 0 &&
+		pages <= NBuffers / 2 && here >= expected * 3 / 4)
+	{
+		for (int i = 0; i < n; i++)
+			chosen[i]->drained_early = true;
 		return 0;
+	}
 	return n;
 }
 

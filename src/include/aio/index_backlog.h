@@ -65,6 +65,7 @@ typedef struct AioIndexBacklog
 	AioEntryPlace portion;		/* where the batch begins, if it is one */
 	AioEntryPlace rest;			/* where the next portion will */
 	Size		own_bytes;		/* in what the access method keeps itself */
+	bool		drained_early;	/* since its pages should stay in memory */
 	Tuplesortstate *sort;		/* has the entries, if they are spilled */
 	bool		sorted;			/* it gives them back */
 	Size		sort_memory;	/* that it may take */

@@ -140,6 +140,26 @@ is(batches("INSERT INTO small $random")->{spilled}, 0, 'nor those of an index th
 is(batches("SET aio.index_batch_memory = '2MB'; INSERT INTO t $random")->{spilled}, 0, 'nor are they with less memory than a sort should have');
 is(batches("SET aio.index_batch_memory = '64MB'; INSERT INTO t $random")->{spilled}, 0, 'nor if they fit into memory');
 
+# pages that should stay in memory from one batch to the next, but do not
+$node->append_conf('postgresql.conf', 'shared_buffers = 32MB');
+$node->restart;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_buffercache');
+renew();
+run('DROP INDEX t_id');
+my $forgetting = q{SET aio.index_batch_memory = '1280kB'; INSERT INTO t SELECT 0, gen_random_uuid(),
+	CASE n % 1000 WHEN %d THEN length(pg_buffercache_evict_relation('t_u')::text) END FROM generate_series(1, 150000) n};
+$load = batches($forgetting =~ s/%d/1000/r);
+is($load->{spilled}, 0, 'entries of an index that stays in memory are not spilled');
+cmp_ok($load->{full}, '>', 1, 'but drained early, more than once');
+renew();
+run('DROP INDEX t_id');
+$load = batches($forgetting =~ s/%d/0/r);
+cmp_ok($load->{spilled}, '>', 0, 'those of one that does not stay are');
+cmp_ok($load->{spilled}, '<', 24 * 140000, 'from the second batch on');
+check('an index that does not stay in memory');
+$node->append_conf('postgresql.conf', 'shared_buffers = 4MB');
+$node->restart;
+
 # too little room
 renew();
 $load = batches("SET temp_file_limit = '2MB'; INSERT INTO t $random");
