@@ -146,7 +146,8 @@ class Cluster:
     def __exit__(self, kind, _value, _traceback):
         self.stop("fast" if kind is None else "immediate")
 
-    def start(self):
+    def start(self, seconds=300):
+        """Start, after a recovery of at most so many seconds."""
         # Not below the data directory, because a socket path is limited to 107 bytes; not in the caller's TMPDIR,
         # because that may be closed to the account.
         self.socket_dir = Path(tempfile.mkdtemp(prefix="pgawait-", dir="/tmp"))
@@ -156,7 +157,7 @@ class Cluster:
         self.log_start = self.log.stat().st_size if self.log.exists() else 0
         try:
             with undisturbed():
-                self._pg_ctl("start", "-l", self.log, "-t", "300")
+                self._pg_ctl("start", "-l", self.log, "-t", str(seconds))
         except BaseException as error:
             self.stop("immediate")
             if isinstance(error, PgError):

@@ -154,7 +154,7 @@ def recover(bench, side, crashed, case):
             pglib.read_into_page_cache(data)
         cluster = pglib.Cluster(bench.installs[side], data, settings(bench, side, direct))
         with bench.slowly() if disk == "slow" else contextlib.nullcontext():
-            cluster.start()
+            cluster.start(seconds=3600)
         with cluster.log.open(errors="replace") as log:
             log.seek(cluster.log_start)
             done = DONE.search(log.read())
