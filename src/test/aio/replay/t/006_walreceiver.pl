@@ -79,6 +79,7 @@ foreach my $method (sort keys %methods)
 }
 
 # The last one is promoted.
+my $said = -s $cascaded->logfile;
 $primary->stop;
 $standby->promote;
 is($standby->safe_psql('postgres', "SELECT count(*) FROM last_$round"), 1, 'promoted');
@@ -86,7 +87,7 @@ is($standby->safe_psql('postgres', "SELECT count(*) FROM last_$round"), 1, 'prom
 # The next one receives the end of the timeline, and goes on.
 $standby->safe_psql('postgres', 'CREATE TABLE after_promotion AS SELECT 1 AS i');
 $standby->wait_for_replay_catchup($cascaded);
-my $log = slurp_file($cascaded->logfile);
+my $log = slurp_file($cascaded->logfile, $said);
 like($log, qr/restarted WAL streaming at \S+ on timeline 2/, 'the walreceiver goes on with the next timeline');
 unlike($log, qr/could not send data to WAL stream/, 'and had told all there was to tell before');
 check_log($_, $_->name) foreach $standby, $cascaded;
