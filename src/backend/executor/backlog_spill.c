@@ -175,9 +175,11 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 				if (!aio_debug_spill)
 				{
 					pages += used;
-					here += pages_here(backlog->batch.index, used);
 					if (backlog->drained_early)
+					{
 						expected += Min(visited, used);
+						here += pages_here(backlog->batch.index, used);
+					}
 				}
 			}
 			else

@@ -75,15 +75,15 @@ typedef struct WantedRead
 static WantedRead wanted[WANTED_MAX];
 static int	nwanted = 0;
 
+/* pages of them */
+int			aio_replay_wanted = 0;
+
 static DecodedBkpBlock *references[WANTED_MAX][MAX_IO_COMBINE_LIMIT];
 
 /* slots that were used and are not; those from nslots on never were */
 static int	free_slots[WANTED_MAX];
 static int	nfree_slots = 0;
 static int	nslots = 0;
-
-/* pages of them */
-int			aio_replay_wanted = 0;
 
 bool		aio_replay_active = false;
 
