@@ -167,14 +167,18 @@ place_of_new_file(const char *path)
 	const char *name = slash != NULL ? slash + 1 : path;
 	char	   *parent = slash == NULL ? pg_strdup(".") :
 		psprintf("%.*s", (int) (slash + 1 - path), path);
-	char		found[MAXPGPATH];
+	char	   *found;
+	char	   *place;
 
 	if (name[0] == '\0')
 		pg_fatal("\"%s\" is not the name of a file", path);
-	if (realpath(parent, found) == NULL || access(found, W_OK | X_OK) != 0)
+	found = realpath(parent, NULL);
+	if (found == NULL || access(found, W_OK | X_OK) != 0)
 		pg_fatal("could not create file \"%s\": %m", path);
 	pfree(parent);
-	return psprintf("%s/%s", found, name);
+	place = psprintf("%s/%s", found, name);
+	free(found);
+	return place;
 }
 
 /* What we are going to write must not exist, and it must be possible to. */

@@ -134,15 +134,16 @@ print_head(void)
 static void
 prepare(void)
 {
-	char		path[MAXPGPATH];
+	char	   *path;
 
 	testfile_create();
 	start_methods();
 	for (FileMode mode = 0; mode < NMODES; mode++)
 		options.modes[mode] &= testfile_has(mode);
 
-	results.directory = one_line(realpath(options.directory, path) != NULL ?
-								 path : options.directory);
+	path = realpath(options.directory, NULL);
+	results.directory = one_line(path != NULL ? path : options.directory);
+	free(path);
 	results.file_system = file_system_name();
 	results.date = today();
 	results.seconds = options.seconds;
