@@ -71,7 +71,7 @@ sub complete
 }
 
 my $session = begin();
-$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep'");
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
 ends($session, qr/terminating .*due to administrator command|lost connection to parallel worker/, 'a worker is terminated');
 
 $session = begin();
