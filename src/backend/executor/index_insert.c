@@ -350,6 +350,14 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 				 (nslots >= 2 || rri->ri_NumIndices >= 2) &&
 				 AioTasksHelp(batch.policy) &&
 				 !(table != NULL && table->in_order));
+
+	/*
+	 * From now on keys are checked at once, so those of the rows before must
+	 * not wait any longer.
+	 */
+	if (batch.backlog != NULL && table->statement->keys &&
+		table->statement->short_drains >= AIO_SHORT_DRAINS_MAX)
+		AioDrainStatement(estate);
 	return batch.rechecks;
 }
 

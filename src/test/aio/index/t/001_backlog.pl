@@ -258,6 +258,12 @@ reports("COPY k FROM '$file.flawed'", qr/Key \(a\)=\(new\) already exists.*\nCON
 run("COPY (SELECT id, CASE WHEN id IN (1400, 2200) THEN 'new' ELSE a END, CASE WHEN id = 2100 THEN 'x' ELSE b::text END FROM source) TO '$file.flawed'");
 reports("COPY k FROM '$file.flawed'", qr/invalid input syntax for type integer: "x".*COPY k, line 2100, column b/s, 'COPY: after an earlier one');
 
+# Memory for so few entries that collecting ends in the middle of a batch of COPY.
+run('CREATE TABLE few (u uuid UNIQUE)');
+run("COPY (SELECT md5((CASE n WHEN 3500 THEN 1950 ELSE n END)::text) FROM generate_series(1, 4000) n) TO '$file.flawed'");
+run("SET aio.index_batch_memory = '16kB'; COPY few FROM '$file.flawed'");
+like(errors(), qr/duplicate key.*COPY few, line 3500\s*$/s, 'the later of two lines, also if no more entries are collected');
+
 # a row that fails on its way into the heap, and one on its way into an index
 # that collects
 run(q{CREATE TABLE w (id int UNIQUE, a text); ALTER TABLE w ALTER a SET STORAGE PLAIN;
