@@ -428,6 +428,20 @@ AioBacklogIsChecked(EState *estate)
 		!statement->failed && !statement->draining && !statement->sorting;
 }
 
+/*
+ * Raise an error if a statement's drain has failed, or a sort of its entries,
+ * and a function has caught that.
+ */
+void
+AioCheckDrains(const AioStatementBacklog *statement)
+{
+	if (statement->failed || (statement->sorting && !statement->draining))
+		ereport(ERROR,
+				(errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION),
+				 errmsg("index entries of rows inserted earlier by this statement are missing"),
+				 errdetail("An error that occurred while they were being inserted was caught by a function that the statement called.")));
+}
+
 /* Put the rows that were kept back into the heap. */
 void
 AioFlushKeptRows(AioStatementBacklog *statement)

@@ -55,11 +55,7 @@ start_anew(AioStatementBacklog *statement)
 static void
 drain(AioStatementBacklog *statement, bool spilled)
 {
-	if (statement->failed || (statement->sorting && !statement->draining))
-		ereport(ERROR,
-				(errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION),
-				 errmsg("index entries of rows inserted earlier by this statement are missing"),
-				 errdetail("An error that occurred while they were being inserted was caught by a function that the statement called.")));
+	AioCheckDrains(statement);
 	if (AioBacklogIsEmpty(statement) || statement->draining)
 		return;
 	if (!spilled && statement->bytes == 0 && statement->rows_kept == 0)

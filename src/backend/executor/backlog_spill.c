@@ -234,7 +234,8 @@ leave_sort(AioStatementBacklog *statement, ResourceOwner save)
 
 /*
  * Give an entry to the sort of its index.  The tuple, which is about that row,
- * is copied.  Raises an error if a temporary file cannot be written.
+ * is copied.  Raises an error if a temporary file cannot be written, or what
+ * AioCheckDrains() raises.
  */
 void
 AioSpillEntry(AioIndexBacklog *backlog, IndexTuple tuple, ItemPointer tid)
@@ -246,6 +247,8 @@ AioSpillEntry(AioIndexBacklog *backlog, IndexTuple tuple, ItemPointer tid)
 	IndexTuple	copy;
 	SortTuple	entry;
 
+	/* it may be a sort that has been left half way */
+	AioCheckDrains(statement);
 	Assert(!backlog->sorted);
 	save = enter_sort(statement);
 	copy = MemoryContextAlloc(sort->tuplecontext, bytes);

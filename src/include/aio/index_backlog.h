@@ -164,6 +164,7 @@ AioBacklogIsEmpty(const AioStatementBacklog *statement)
 /* backlog.c */
 extern AioTableBacklog *AioGetTableBacklog(ResultRelInfo *rri, EState *estate,
 										   CommandId cid, CopyFromState cstate);
+extern void AioCheckDrains(const AioStatementBacklog *statement);
 extern bool AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows);
 extern AioTableBacklog *AioGetTableBacklogs(EState *estate);
 extern AioStatementBacklog *AioFindStatement(EState *estate);
