@@ -178,7 +178,8 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 					if (backlog->drained_early)
 					{
 						expected += Min(visited, used);
-						here += pages_here(backlog->batch.index, used);
+						here += Min(pages_here(backlog->batch.index, used),
+									Min(visited, used));
 					}
 				}
 			}
@@ -257,6 +258,7 @@ AioSpillEntry(AioIndexBacklog *backlog, IndexTuple tuple, ItemPointer tid)
 	entry.tuple = copy;
 	entry.datum1 = index_getattr(copy, 1, backlog->batch.desc, &entry.isnull1);
 	tuplesort_puttuple_common(backlog->sort, &entry,
+							  sort->sortKeys != NULL &&
 							  sort->sortKeys->abbrev_converter != NULL && !entry.isnull1,
 							  bytes);
 	leave_sort(statement, save);
