@@ -361,8 +361,9 @@ SKIP:
 	my @take = ('pg_basebackup', '--no-sync', '--checkpoint' => 'fast', '--target' => 'blackhole', '--wal-method' => 'none', '--no-verify-checksums');
 	$primary->command_ok(\@take, 'a backup by workers');
 	my $observer = $primary->background_psql('postgres', on_error_stop => 0);
-	my $waiting = q{SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event = 'AioIoCompletion'};
 	my $reading = q{SELECT count(*) FROM pg_aios WHERE target = 'backup'};
+	# it may wait for a page of a catalog before
+	my $waiting = qq{SELECT ($reading) > 1 AND count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event = 'AioIoCompletion'};
 	$observer->query_safe($_) foreach $waiting, $reading, q{SELECT injection_points_attach('aio-worker-after-reopen', 'wait')};
 	my @backups = map { IPC::Run::start([ @take, '--dbname' => $primary->connstr('postgres') ]) } 1 .. 2;
 	my $waits = 'f';
