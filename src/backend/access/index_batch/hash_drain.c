@@ -3,9 +3,10 @@
  * hash_drain.c
  *	  Insert entries into a hash index, bucket by bucket.
  *
- * Entries are sorted by the bucket of their hash value.  The buckets' pages are
- * read ahead in the order of the buckets, which is nearly that of the file.  A
- * pin is not kept: it would prevent the bucket from being split.
+ * Entries are sorted by the bucket of their hash value, and then by that, as
+ * they are on a page.  The buckets' pages are read ahead in the order of the
+ * buckets, which is nearly that of the file.  A pin is not kept: it would
+ * prevent the bucket from being split.
  *
  * Tests: src/test/aio/sql.
  *
@@ -25,6 +26,9 @@
 /* buckets planned at a time */
 #define RUNS_PER_PLAN	512
 
+/* so many entries ahead, the next one is fetched into the cache */
+#define PREFETCH_DISTANCE	4
+
 typedef struct HashDrain
 {
 	Relation	index;
@@ -38,6 +42,19 @@ typedef struct HashDrain
  * Sorting
  * ------------------------------------------------------------------------
  */
+
+/* AioEntry.key: the bucket, and the hash value. */
+static inline Datum
+make_key(Bucket bucket, uint32 hash)
+{
+	return (Datum) bucket << 32 | hash;
+}
+
+static inline Bucket
+bucket_of(const AioEntry *entry)
+{
+	return entry->key >> 32;
+}
 
 static inline int
 compare_buckets(const AioEntry *a, const AioEntry *b)
@@ -58,7 +75,7 @@ compare_buckets(const AioEntry *a, const AioEntry *b)
 #include "lib/sort_template.h"
 
 /*
- * Set the keys of hash entries, whose tuples are hash values, to buckets.
+ * Set the keys of hash entries, whose tuples are hash values.
  *
  * Returns false if the entries had better stay as they are: an index that will
  * have far more buckets than now splits them one after the other, and those
@@ -72,18 +89,21 @@ set_buckets(AioEntry *entries, uint32 n, Relation index)
 	bool		grows = n > metap->hashm_ntuples / 2;
 
 	for (uint32 i = 0; i < n; i++)
-		entries[i].key =
-			_hash_hashkey2bucket(_hash_get_indextuple_hashkey(entries[i].tuple),
-								 metap->hashm_maxbucket,
-								 metap->hashm_highmask,
-								 metap->hashm_lowmask);
-	Assert(n == 0 || entries[n - 1].key <= metap->hashm_maxbucket);
+	{
+		uint32		hash = _hash_get_indextuple_hashkey(entries[i].tuple);
+		Bucket		bucket = _hash_hashkey2bucket(hash, metap->hashm_maxbucket,
+												  metap->hashm_highmask,
+												  metap->hashm_lowmask);
+
+		Assert(bucket <= metap->hashm_maxbucket);
+		entries[i].key = make_key(bucket, hash);
+	}
 	if (BufferIsValid(metabuf))
 		_hash_dropbuf(index, metabuf);
 	return !grows;
 }
 
-/* AioIndexAmOps.sort: by bucket, and within a bucket by place in the heap. */
+/* AioIndexAmOps.sort: by bucket, hash value and place in the heap. */
 AioEntry *
 AioSortBuckets(AioIndexBatch *batch)
 {
@@ -109,10 +129,10 @@ plan_runs(AioLeafStream *stream, void *arg)
 		 drain->planned < drain->nentries; i++)
 	{
 		uint32		first = drain->planned;
-		Bucket		bucket = drain->entries[first].key;
+		Bucket		bucket = bucket_of(&drain->entries[first]);
 
 		while (drain->planned < drain->nentries &&
-			   drain->entries[drain->planned].key == bucket)
+			   bucket_of(&drain->entries[drain->planned]) == bucket)
 			drain->planned++;
 		AioLeafStreamPlan(stream, BUCKET_TO_BLKNO(&drain->metap, bucket),
 						  first, drain->planned);
@@ -145,6 +165,8 @@ AioDrainHash(AioIndexBatch *batch, AioEntry *entries, AioScope *scope)
 		for (uint32 i = run.first; i < run.end; i++)
 		{
 			CHECK_FOR_INTERRUPTS();
+			if (i + PREFETCH_DISTANCE < drain->nentries)
+				__builtin_prefetch(entries[i + PREFETCH_DISTANCE].tuple);
 			_hash_doinsert(drain->index, entries[i].tuple, batch->heap, false);
 		}
 	}
