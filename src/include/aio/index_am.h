@@ -87,7 +87,8 @@ typedef struct AioIndexBatch
 	bool		unchanged;		/* some entries replace others that differ in
 								 * their TID only: a hint for aminsert() */
 	uint32		nentries;
-	void	   *own;			/* the access method's, if it keeps no tuples */
+	void	   *own;			/* the access method's; what it keeps instead
+								 * of tuples, or needs to form them */
 	int			in_flight_max;	/* most reads in flight that a drain has seen */
 } AioIndexBatch;
 

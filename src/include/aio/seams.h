@@ -26,6 +26,7 @@
 #include "aio/explain.h"
 #include "aio/file_copy.h"
 #include "aio/foreign.h"
+#include "aio/gist_insert.h"
 #include "aio/index_insert.h"
 #include "aio/io_method.h"
 #include "aio/lookup.h"

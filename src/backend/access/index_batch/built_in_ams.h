@@ -40,6 +40,13 @@ extern AioEntry *AioSortBuckets(AioIndexBatch *batch);
 extern void AioDrainHash(AioIndexBatch *batch, AioEntry *entries,
 						 AioScope *scope);
 
+/* gist_drain.c */
+extern bool AioCollectGist(AioIndexBatch *batch, const AioIndexRow *row,
+						   const Datum *values, const bool *isnull);
+extern void AioDrainGist(AioIndexBatch *batch, AioEntry *entries,
+						 AioScope *scope);
+extern void AioForgetGist(AioIndexBatch *batch);
+
 /* gin_drain.c */
 extern bool AioCollectGin(AioIndexBatch *batch, const AioIndexRow *row,
 						  const Datum *values, const bool *isnull);

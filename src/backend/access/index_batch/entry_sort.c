@@ -25,9 +25,11 @@
 #include "built_in_ams.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -99,9 +101,34 @@ begin_neighbours(EntryOrder *order, const AioIndexBatch *batch)
 }
 
 /*
- * The order in which upstream builds a GiST index of this operator class.
- * Returns false if there is none, or none with abbreviated keys: to sort by
- * others, ranges for example, takes longer than it saves.
+ * The order in which upstream builds a GiST index, from what it consists of.
+ * Keys of polygons and the like are boxes, as those of points are, and may have
+ * the order of these.  Returns false if there is none.
+ */
+static bool
+prepare_gist(EntryOrder *order, const AioIndexBatch *batch)
+{
+	Relation	index = batch->index;
+	SortSupport key = begin_neighbours(order, batch);
+	Oid			sortsupport = index_getprocid(index, 1, GIST_SORTSUPPORT_PROC);
+
+	if (!OidIsValid(sortsupport))
+	{
+		if (TupleDescAttr(batch->desc, 0)->atttypid != BOXOID)
+			return false;
+		sortsupport = F_GIST_POINT_SORTSUPPORT;
+	}
+	key->ssup_collation = index->rd_indcollation[0];
+	OidFunctionCall1(sortsupport, PointerGetDatum(key));
+	order->abbreviated = key->abbrev_converter != NULL;
+	return true;
+}
+
+/*
+ * The order in which upstream builds a GiST index of this operator class, from
+ * values that are not compressed yet.  Returns false if there is none, or none
+ * with abbreviated keys: to sort by others, ranges for example, takes longer
+ * than it saves.
  */
 static bool
 prepare_opclass(EntryOrder *order, Oid opfamily, Oid opcintype)
@@ -120,15 +147,6 @@ prepare_opclass(EntryOrder *order, Oid opfamily, Oid opcintype)
 	if (order->compresses)
 		fmgr_info(compress, &order->compress);
 	return order->abbreviated;
-}
-
-/* That of a GiST index.  Likewise. */
-static bool
-prepare_gist(EntryOrder *order, const AioIndexBatch *batch)
-{
-	begin_neighbours(order, batch);
-	return prepare_opclass(order, batch->index->rd_opfamily[0],
-						   batch->index->rd_opcintype[0]);
 }
 
 /* That of the type of the first column, or of its points.  Likewise. */
@@ -461,7 +479,7 @@ sort_neighbours(AioIndexBatch *batch, EntryOrder *order)
 	return entries;
 }
 
-/* AioIndexAmOps.may_collect: can upstream build the index from sorted input? */
+/* AioIndexAmOps.may_collect: do keys of the first column have an order? */
 bool
 AioGistHasOrder(const AioIndexBatch *batch)
 {

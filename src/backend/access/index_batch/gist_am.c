@@ -4,8 +4,8 @@
  *	  What may be done with inserts into GiST indexes.
  *
  * ii_AmCache has the memory context in which gistinsert() works, so each of
- * several inserts needs its own.  Batches are inserted entry by entry, near
- * ones together, by the order in which upstream builds such an index.
+ * several inserts needs its own.  Batches are sorted as upstream sorts what it
+ * builds such an index from (gist_drain.c).
  *
  * Tests: src/test/aio/sql/sql/access_methods.sql,
  *		  src/test/aio/index/t/001_backlog.pl.
@@ -37,10 +37,10 @@ static const AioIndexAmOps gist_ops = {
 	.insert = gistinsert,
 	.concurrency = AIO_INDEX_STATES,
 	.may_collect = AioGistHasOrder,
-	.collect = AioCollectValues,
-	.collects_input = true,
+	.collect = AioCollectGist,
 	.sort = AioSortGist,
-	.drain = AioDrainOrdered,
+	.drain = AioDrainGist,
+	.forget = AioForgetGist,
 	.scans_suspend = true,
 	.upcoming = upcoming,
 };

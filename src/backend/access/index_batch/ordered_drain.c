@@ -3,8 +3,8 @@
  * ordered_drain.c
  *	  Insert entries into an index as aminsert() gets them, near ones together.
  *
- * GiST and SP-GiST indexes have no order, but most have types that do, be it a
- * curve through the plane: entries that follow one another there tend to go to
+ * SP-GiST indexes have no order, but most have types that do, be it a curve
+ * through the plane: entries that follow one another there tend to go to
  * the same page, or to one that has just been in use (entry_sort.c).  Which
  * page that is shows on the way down only, so each entry is inserted as it
  * would be with its row, as a task of a scope.

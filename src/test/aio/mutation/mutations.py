@@ -12,6 +12,7 @@ EXECUTOR = 'src/backend/executor'
 BTREE = ('aio_index/013_leaf_splits', 'aio_index/008_leaf', 'aio_index/009_leaf_changes', 'aio_index/015_page_cases',
          'aio_sql_batched/regress', 'aio_index/002_random', 'aio_index/007_same_keys', 'aio_isolation_on/isolation')
 GIN = ('aio_index/011_gin_leaf', 'aio_sql_batched/regress', 'aio_isolation_on/isolation', 'aio_index/002_random')
+GIST = ('aio_index/017_gist_leaf', 'aio_index/001_backlog', 'aio_sql_batched/regress', 'aio_index/002_random')
 TESTS = {
     f'{BATCH}/btree_fill.c': BTREE,
     f'{BATCH}/btree_drain.c': BTREE,
@@ -20,6 +21,8 @@ TESTS = {
     f'{BATCH}/leaf_wal.c': BTREE[:3] + GIN[:1],
     f'{BATCH}/gin_fill.c': GIN,
     f'{BATCH}/gin_drain.c': GIN,
+    f'{BATCH}/gist_internals.c': GIST,
+    f'{BATCH}/gist_drain.c': GIST,
     f'{BATCH}/btree_am.c': ('aio_index/015_page_cases', 'aio_sql_batched/regress'),
     f'{BATCH}/hash_drain.c': ('aio_sql_batched/regress', 'aio_index/015_page_cases'),
     f'{BATCH}/leaf_stream.c': ('aio_sql_batched/regress', 'aio_index/013_leaf_splits', 'aio_index/001_backlog', 'aio_index/014_leaf_writers'),
@@ -125,6 +128,17 @@ MUTATIONS = [
          'row.ntuples = row.lentuples = Max(end - first - 1, 1);'),
         ('keys that are too large are collected', 'VARSIZE_ANY(DatumGetPointer(keys[i])) > KEY_BYTES_MAX))',
          'VARSIZE_ANY(DatumGetPointer(keys[i])) > 10 * BLCKSZ))')),
+    *of('gist_internals.c',
+        ('downlinks are not asked', 'for (int level = pages_above(stack) - 1; level >= 0; level--)', 'for (int level = -1; level >= 0; level--)'),
+        ('an entry is inserted once more', 'visit->inserted[i] = true;', ''),
+        ('downlinks that are not known are asked', 'downlink == NULL ||', 'false && downlink == NULL ||'),
+        ('too many entries for a leaf', 'gistnospace(leaf, tuples, n + 1,', 'gistnospace(leaf, tuples, 0 * n,'),
+        ('room for the parts of a record is not made', 'XLogEnsureRecordSpace(0, n + RECORD_PARTS);', '')),
+    *of('gist_drain.c',
+        ('the last entry of a group is forgotten', 'i < group->end; i++)', 'i < group->end - 1; i++)'),
+        ('the last group is forgotten', 'for (uint32 i = 0; i < ngroups; i++)', 'for (uint32 i = 0; i < ngroups - 1; i++)'),
+        ('groups are met more than once', 'if (a == 1)', 'if (true)'),
+        ('what is large is collected', 'small = IndexTupleSize(tuple) <= AIO_SMALL_ENTRY;', 'small = true;')),
     *of('btree_am.c',
         ('keys that are too large are collected', 'fits = MAXALIGN(IndexTupleSize(tuple)) <= BTMaxItemSize;', 'fits = true;')),
     *of('hash_drain.c',
