@@ -11,7 +11,7 @@ BATCH = 'src/backend/access/index_batch'
 EXECUTOR = 'src/backend/executor'
 BTREE = ('aio_index/013_leaf_splits', 'aio_index/008_leaf', 'aio_index/009_leaf_changes', 'aio_index/015_page_cases',
          'aio_sql_batched/regress', 'aio_index/002_random', 'aio_index/007_same_keys', 'aio_isolation_on/isolation')
-GIN = ('aio_index/011_gin_leaf', 'aio_sql_batched/regress', 'aio_isolation_on/isolation', 'aio_index/002_random')
+GIN = ('aio_index/011_gin_leaf', 'aio_sql_batched/regress', 'aio_isolation_on/isolation', 'aio_index/001_backlog', 'aio_index/002_random')
 GIST = ('aio_index/017_gist_leaf', 'aio_index/001_backlog', 'aio_sql_batched/regress', 'aio_index/002_random')
 TESTS = {
     f'{BATCH}/btree_fill.c': BTREE,

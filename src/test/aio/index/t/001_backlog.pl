@@ -96,6 +96,10 @@ my $insert = 'INSERT INTO t SELECT * FROM source';
 
 # statements
 collects($insert, 12000, 'INSERT ... SELECT collects after 1000 rows');
+my ($visits) = run("BEGIN; $insert; SELECT leaf_visits FROM aio_session_batches(); ROLLBACK") =~ /(\d+)$/;
+# a hash index that grows is not sorted for
+cmp_ok($visits, '>', 4000, 'pages that are visited are counted');
+cmp_ok($visits, '<', 4000 + 8000 / 8, 'and are far fewer than entries');
 collects("COPY t FROM '$file'", batches("COPY t FROM '$file'")->{entries}, 'COPY collects');
 cmp_ok(batches("COPY t FROM '$file'")->{entries}, '>', 10000, 'COPY collects all but the first rows');
 collects("$insert LIMIT 1000", 0, 'few rows do not wait');
