@@ -87,7 +87,15 @@ AioInsertSorted(AioIndexBacklog *backlog, AioEntry *entries)
 	context = AllocSetContextCreate(batch->context, "index backlog drain",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	AioScopeRun(insert_entries, &insertion, AioIsDataError);
+
+	/*
+	 * a query that has been called from a search in an index has a page
+	 * locked
+	 */
+	if (AioScopeAllowed())
+		AioScopeRun(insert_entries, &insertion, AioIsDataError);
+	else
+		insert_entries(NULL, &insertion);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 

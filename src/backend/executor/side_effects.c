@@ -237,6 +237,13 @@ is_join(const Plan *plan)
 	return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
 }
 
+/* Does searching this index, or NULL? */
+static bool
+search_leaves_something(Relation index)
+{
+	return index != NULL && AioIndexRunsUserCode(index);
+}
+
 /* PlanState walker: likewise, for what a plan evaluates. */
 static bool
 plan_leaves_something(PlanState *state, void *context)
@@ -317,17 +324,20 @@ plan_leaves_something(PlanState *state, void *context)
 				return true;
 			break;
 		case T_IndexScan:
-			if (leaves_something((Node *) ((IndexScan *) plan)->indexqualorig, context) ||
+			if (search_leaves_something(((IndexScanState *) state)->iss_RelationDesc) ||
+				leaves_something((Node *) ((IndexScan *) plan)->indexqualorig, context) ||
 				leaves_something((Node *) ((IndexScan *) plan)->indexorderbyorig, context))
 				return true;
 			break;
 		case T_IndexOnlyScan:
-			if (leaves_something((Node *) ((IndexOnlyScan *) plan)->indexqual, context) ||
+			if (search_leaves_something(((IndexOnlyScanState *) state)->ioss_RelationDesc) ||
+				leaves_something((Node *) ((IndexOnlyScan *) plan)->indexqual, context) ||
 				leaves_something((Node *) ((IndexOnlyScan *) plan)->indexorderby, context))
 				return true;
 			break;
 		case T_BitmapIndexScan:
-			if (leaves_something((Node *) ((BitmapIndexScan *) plan)->indexqualorig, context))
+			if (search_leaves_something(((BitmapIndexScanState *) state)->biss_RelationDesc) ||
+				leaves_something((Node *) ((BitmapIndexScan *) plan)->indexqualorig, context))
 				return true;
 			break;
 		case T_BitmapHeapScan:
