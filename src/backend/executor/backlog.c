@@ -409,6 +409,18 @@ AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows)
 		table->statement->short_drains < AIO_SHORT_DRAINS_MAX;
 }
 
+/* Are keys that are enforced collected for a table? */
+bool
+AioBacklogCollectsKeys(const AioTableBacklog *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		if (table->indexes[i].collects && table->indexes[i].batch.unique)
+			return true;
+	}
+	return false;
+}
+
 /* The backlogs of all tables of a statement, as a list, or NULL. */
 AioTableBacklog *
 AioGetTableBacklogs(EState *estate)

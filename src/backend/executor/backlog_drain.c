@@ -117,6 +117,19 @@ AioDrainStatement(EState *estate)
 }
 
 /*
+ * Rows of a statement are going to be inserted without a backlog, their keys
+ * checked at once: those of the rows before must not wait any longer.
+ */
+void
+AioDrainKeysBefore(EState *estate)
+{
+	AioStatementBacklog *statement = AioFindStatement(estate);
+
+	if (statement != NULL && statement->keys)
+		AioDrainStatement(estate);
+}
+
+/*
  * A statement has failed: insert all that could fail before.
  *
  * If a row that was kept back fails, the guard calls this again, for the rows
@@ -148,7 +161,7 @@ AioDrainVisibleTo(Snapshot snapshot)
 			AioStatementIsAlive(statement))
 		{
 			aio_session_stats_data.batches_before_query++;
-			drain(statement, true);
+			AioDrainStatement(statement->estate);
 		}
 	}
 }
@@ -219,7 +232,8 @@ check_order(AioTableBacklog *table, AioScope *scope)
 		backlog->in_order = backlog->ops->in_order(&backlog->batch);
 	}
 
-	if (keys_in_order(table))
+	/* what is drained already is not drained again */
+	if (keys_in_order(table) && !table->statement->draining)
 	{
 		join(scope);
 		drain(table->statement, true);

@@ -272,6 +272,8 @@ AioInsertIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 		collects = table != NULL && AioBacklogTakes(table, estate->es_output_cid, 1);
 		policy = AioGetTablePolicy(rri);
 	}
+	if (may_collect && !collects)
+		AioDrainKeysBefore(estate);
 	recheck = insert_row(policy, table, collects, rri, slot, estate, update,
 						 noDupErr, specConflict, arbiterIndexes,
 						 onlySummarizing);
@@ -324,18 +326,23 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 					CommandId cid, EState *estate,
 					CopyFromState cstate, const uint64 *linenos)
 {
-	AioTablePolicy *policy = find_policy(rri);
-	AioTableBacklog *table;
+	bool		tasks = find_policy(rri) != NULL;
+	AioTableBacklog *table = NULL;
 	AioInsertBatch batch = {0};
 
 	Assert((cstate == NULL) == (linenos == NULL));
 	Assert(nslots >= 0);
 	/* COPY also flushes what is empty */
-	if (policy == NULL || nslots == 0)
+	if (nslots == 0)
 		return NULL;
-	table = AioGetTableBacklog(rri, estate, cid, cstate);
+	if (tasks)
+		table = AioGetTableBacklog(rri, estate, cid, cstate);
 	if (table != NULL && AioBacklogTakes(table, cid, nslots))
 		batch.backlog = table;
+	else
+		AioDrainKeysBefore(estate);
+	if (!tasks)
+		return NULL;
 
 	batch.policy = AioGetTablePolicy(rri);
 	batch.rri = rri;
@@ -351,13 +358,6 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 				 AioTasksHelp(batch.policy) &&
 				 !(table != NULL && table->in_order));
 
-	/*
-	 * From now on keys are checked at once, so those of the rows before must
-	 * not wait any longer.
-	 */
-	if (batch.backlog != NULL && table->statement->keys &&
-		table->statement->short_drains >= AIO_SHORT_DRAINS_MAX)
-		AioDrainStatement(estate);
 	return batch.rechecks;
 }
 
@@ -423,6 +423,44 @@ note_later_check(AioInsertBatch *batch, Relation index)
 }
 
 /*
+ * Could the insert of an entry fail for its size, and does the table have keys
+ * that wait?  Those of later rows must not be in the backlog when it fails, as
+ * the guard would check them, too.
+ */
+static bool
+must_not_be_overtaken(AioInsertBatch *batch, Relation heap, IndexInfo *info,
+					  const Datum *values, const bool *isnull)
+{
+	Size		bytes = 0;
+
+	if (batch->backlog == NULL || !AioBacklogCollectsKeys(batch->backlog))
+		return false;
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+	{
+		AttrNumber	attnum = info->ii_IndexAttrNumbers[i];
+		int			length;
+
+		if (isnull[i])
+			continue;
+		/* nothing is known of the result of an expression */
+		if (attnum <= 0)
+			return true;
+		length = TupleDescCompactAttr(RelationGetDescr(heap), attnum - 1)->attlen;
+		if (length == -1)
+		{
+			if (VARATT_IS_EXTERNAL(DatumGetPointer(values[i])) ||
+				VARATT_IS_COMPRESSED(DatumGetPointer(values[i])))
+				return true;
+			length = VARSIZE_ANY(DatumGetPointer(values[i]));
+		}
+		else if (length < 0)
+			return true;
+		bytes += length;
+	}
+	return bytes > AIO_SMALL_ENTRY;
+}
+
+/*
  * Insert an entry as a task.  Returns what index_insert() returns if the caller
  * needs it, and otherwise true, while the insert may be suspended.
  */
@@ -461,7 +499,8 @@ insert_as_task(AioInsertBatch *batch, const AioIndexAmOps *ops,
 	/* the caller goes on to check the constraint, on its own stack */
 	if (exclusion)
 		AioScopeJoin(batch->scope);
-	else if (result_wanted)
+	else if (result_wanted ||
+			 must_not_be_overtaken(batch, heap, info, values, isnull))
 		AioScopeJoinTask(batch->scope, task_id);
 
 	/* a task that reported something has moved it */

@@ -166,6 +166,7 @@ extern AioTableBacklog *AioGetTableBacklog(ResultRelInfo *rri, EState *estate,
 										   CommandId cid, CopyFromState cstate);
 extern void AioCheckDrains(const AioStatementBacklog *statement);
 extern bool AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows);
+extern bool AioBacklogCollectsKeys(const AioTableBacklog *table);
 extern AioTableBacklog *AioGetTableBacklogs(EState *estate);
 extern AioStatementBacklog *AioFindStatement(EState *estate);
 extern AioStatementBacklog *AioNextStatement(AioStatementBacklog *previous);
@@ -206,6 +207,7 @@ extern void AioDrainIndex(AioIndexBacklog *backlog);
 extern void AioDrainKeys(AioStatementBacklog *statement);
 
 /* backlog_drain.c */
+extern void AioDrainKeysBefore(EState *estate);
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
 extern void AioDrainChecked(EState *estate);
 
