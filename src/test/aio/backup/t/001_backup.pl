@@ -357,22 +357,29 @@ SKIP:
 	$primary->append_conf('postgresql.conf', "io_method = worker\nio_workers = 3\nshared_preload_libraries = injection_points\n");
 	$primary->restart;
 
-	# this session, and those of backups, find in memory what they need
+	# this session finds in memory what it needs
 	my @take = ('pg_basebackup', '--no-sync', '--checkpoint' => 'fast', '--target' => 'blackhole', '--wal-method' => 'none', '--no-verify-checksums');
 	$primary->command_ok(\@take, 'a backup by workers');
 	my $observer = $primary->background_psql('postgres', on_error_stop => 0);
 	my $reading = q{SELECT count(*) FROM pg_aios WHERE target = 'backup'};
-	# it may wait for a page of a catalog before
 	my $waiting = qq{SELECT ($reading) > 1 AND count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event = 'AioIoCompletion'};
-	$observer->query_safe($_) foreach $waiting, $reading, q{SELECT injection_points_attach('aio-worker-after-reopen', 'wait')};
-	my @backups = map { IPC::Run::start([ @take, '--dbname' => $primary->connstr('postgres') ]) } 1 .. 2;
-	my $waits = 'f';
-	for (my $i = 0; $waits ne 't' && $i < 10 * $PostgreSQL::Test::Utils::timeout_default; $i++)
+	my $becomes_true = sub
 	{
-		usleep(100_000) if $i;
-		$waits = $observer->query_safe($waiting);
-	}
-	is($waits, 't', 'a backup waits for what it reads ahead');
+		my ($query) = @_;
+
+		for (my $i = 0; $i < 10 * $PostgreSQL::Test::Utils::timeout_default; $i++)
+		{
+			usleep(100_000) if $i;
+			return 1 if $observer->query_safe($query) eq 't';
+		}
+		return 0;
+	};
+	$observer->query_safe($_) foreach $waiting, $reading;
+	# the checkpoint that they begin with writes by workers, too, so it has to end before
+	my @backups = map { IPC::Run::start([ @take, '--max-rate' => '8M', '--dbname' => $primary->connstr('postgres') ]) } 1 .. 2;
+	ok($becomes_true->(q{SELECT count(*) = 2 FROM pg_stat_progress_basebackup WHERE phase = 'streaming database files'}), 'two backups have begun');
+	$observer->query_safe(q{SELECT injection_points_attach('aio-worker-after-reopen', 'wait')});
+	ok($becomes_true->($waiting), 'a backup waits for what it reads ahead');
 	is($observer->query_safe($reading), 2, 'and all backups read by two of three workers');
 	$observer->query(q{SELECT injection_points_detach('aio-worker-after-reopen')});
 	$observer->query(q{SELECT injection_points_wakeup('aio-worker-after-reopen')}) foreach 1 .. 3;
