@@ -89,8 +89,8 @@ AioInsertSorted(AioIndexBacklog *backlog, AioEntry *entries)
 	old = MemoryContextSwitchTo(context);
 
 	/*
-	 * a query that has been called from a search in an index has a page
-	 * locked
+	 * A query that a search in an index has called runs with a page locked,
+	 * where nothing may be suspended.
 	 */
 	if (AioScopeAllowed())
 		AioScopeRun(insert_entries, &insertion, AioIsDataError);

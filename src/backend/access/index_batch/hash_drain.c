@@ -43,6 +43,9 @@ typedef struct HashDrain
  * ------------------------------------------------------------------------
  */
 
+StaticAssertDecl(sizeof(Datum) >= sizeof(Bucket) + sizeof(uint32),
+				 "a key has room for a bucket and a hash value");
+
 /* AioEntry.key: the bucket, and the hash value. */
 static inline Datum
 make_key(Bucket bucket, uint32 hash)
