@@ -60,6 +60,20 @@ class Weave(unittest.TestCase):
         self.woven()
         self.assertIn('AioMore();', self.read('woven/a.c'))
 
+    def test_what_spatch_has_made_is_remembered(self):
+        rule = '// target: a.c %s+1\n//   in f\n@@ @@\n+ %s();\n  return Aio(...);\n'
+        self.write('repo/src/seams/more.cocci', rule % ('AioMore', 'AioMore'))
+        self.woven()
+        made, = (self.top / 'repo/subprojects/packagecache/woven').iterdir()
+        made.write_text(made.read_text().replace('AioMore();', 'AioMore() /* remembered */;'))
+        shutil.rmtree(self.top / 'woven')
+        self.woven()
+        self.assertIn('remembered', self.read('woven/a.c'))
+        self.write('repo/src/seams/more.cocci', rule % ('AioLess', 'AioLess'))
+        self.woven()
+        self.assertNotIn('remembered', self.read('woven/a.c'))
+        self.assertIn('AioLess();', self.read('woven/a.c'))
+
     def test_unchanged_files_keep_their_time(self):
         self.woven()
         for name in ('a.c', 'dir/b.c'):
