@@ -26,11 +26,13 @@
 #include "aio/lookup.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
+#include "aio/pgstat_aio.h"
 #include "aio/preallocate.h"
 #include "aio/recovery_point.h"
 #include "aio/quick_io.h"
 #include "aio/ri.h"
 #include "aio/server.h"
+#include "aio/shared_state.h"
 #include "aio/table_gate.h"
 #include "aio/task_status.h"
 #include "aio/wal.h"
@@ -324,5 +326,15 @@ AioInitialize(void)
 	AioForeignInitialize();
 	AioLookupInitialize();
 	AioExecutorRunInitialize();
-	AioParallelInsertInitialize();
+}
+
+/*
+ * All libraries are loaded.  An extension may insist that nobody has taken a
+ * hook before it, so those that we cannot do without are taken only now.
+ */
+void
+AioInitializeLast(void)
+{
+	AioShareAll();
+	AioPgStatInitialize();
 }

@@ -72,14 +72,18 @@ void
 AioShareState(const AioSharedState *part)
 {
 	Assert(process_shared_preload_libraries_in_progress);
-	if (nparts == 0)
-	{
-		prev_shmem_request_hook = shmem_request_hook;
-		shmem_request_hook = request_shmem;
-		prev_shmem_startup_hook = shmem_startup_hook;
-		shmem_startup_hook = init_shmem;
-	}
 	if (nparts == PARTS_MAX)
 		elog(FATAL, "too many parts of shared memory");
 	parts[nparts++].state = part;
+}
+
+/* When all libraries are loaded: have all that shared memory made. */
+void
+AioShareAll(void)
+{
+	Assert(process_shared_preload_libraries_in_progress);
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shmem;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = init_shmem;
 }

@@ -3,12 +3,12 @@
  * executor_run.c
  *	  Plans that run, and whether all their rows are going to be wanted.
  *
- * ExecutorRun_hook tells which plan runs.  Ours is the innermost hook: it is
- * there before any library is loaded.  An extension whose hook calls
- * standard_ExecutorRun() itself passes over it: then no keys of its statements
- * wait, nothing is looked up ahead, and nothing else is different.
+ * Our standard_ExecutorRun() stands in for upstream's, which a seam gives
+ * another name.  Every plan passes here, whatever hooks extensions have, in
+ * whatever order they come; ExecutorRun_hook stays theirs.
  *
- * Tests: src/test/aio/foreign/t/002_scan.pl, src/test/aio/lookup.
+ * Tests: src/test/aio/foreign/t/002_scan.pl, src/test/aio/lookup,
+ *		  src/test/aio/hooks/t/001_hooks.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -18,13 +18,17 @@
 
 #include "access/xact.h"
 #include "aio/executor_run.h"
+#include "aio/parallel_insert.h"
 #include "executor/executor.h"
 #include "guard.h"
 
 /* the plan that runs, the innermost of those that do */
 static AioExecutorRun running;
 
-static ExecutorRun_hook_type prev_ExecutorRun;
+#ifdef USE_ASSERT_CHECKING
+/* what is told of each plan before it runs */
+void		(*aio_before_run) (QueryDesc *query);
+#endif
 
 /* The plan that runs, or NULL. */
 AioExecutorRun *
@@ -154,14 +158,14 @@ AioRowsWanted(const EState *estate, uint64 max)
 static void
 run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
 {
-	if (prev_ExecutorRun)
-		prev_ExecutorRun(query, direction, count);
-	else
-		standard_ExecutorRun(query, direction, count);
+#ifdef USE_ASSERT_CHECKING
+	aio_before_run(query);
+#endif
+	upstream_standard_ExecutorRun(query, direction, count);
 }
 
 static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+run_noted(QueryDesc *query, ScanDirection direction, uint64 count)
 {
 	AioExecutorRun outer = running;
 
@@ -189,6 +193,13 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
 	PG_END_TRY();
 }
 
+/* In place of upstream's: whoever runs a plan calls it, or a hook that does. */
+void
+standard_ExecutorRun(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	AioRunInserting(run_noted, query, direction, count);
+}
+
 static void
 at_xact_event(XactEvent event, void *arg)
 {
@@ -210,8 +221,6 @@ at_subxact_event(SubXactEvent event, SubTransactionId mySubid,
 void
 AioExecutorRunInitialize(void)
 {
-	prev_ExecutorRun = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
 	RegisterXactCallback(at_xact_event, NULL);
 	RegisterSubXactCallback(at_subxact_event, NULL);
 }

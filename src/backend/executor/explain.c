@@ -47,11 +47,6 @@ static const PlannedStmt *ended;
 static Instrumentation at_end;
 static bool is_ending = false;
 
-static ExecutorFinish_hook_type prev_ExecutorFinish;
-static explain_per_node_hook_type prev_per_node_hook;
-static explain_per_plan_hook_type prev_per_plan_hook;
-static explain_validate_options_hook_type prev_validate_hook;
-
 static void
 set_option(ExplainState *es, DefElem *opt, ParseState *pstate)
 {
@@ -68,11 +63,10 @@ wanted(const ExplainState *es)
 	return option == NULL ? aio_explain && es->analyze : *option;
 }
 
-static void
-validate_options(ExplainState *es, List *options, ParseState *pstate)
+/* ParseExplainOptionList(): all options are known */
+void
+AioExplainOptions(ExplainState *es)
 {
-	if (prev_validate_hook)
-		prev_validate_hook(es, options, pstate);
 	if (!wanted(es))
 		return;
 	AioCountNodes();
@@ -186,26 +180,17 @@ show_node_usage(PlanState *planstate, ExplainState *es)
 		show_usages(usage, es);
 }
 
-static void
-finish_plan(QueryDesc *query)
-{
-	if (prev_ExecutorFinish)
-		prev_ExecutorFinish(query);
-	else
-		standard_ExecutorFinish(query);
-}
-
 /*
- * ExecutorFinish_hook: AFTER triggers are fired, and what they look up is
+ * In place of upstream's: AFTER triggers are fired, and what they look up is
  * looked up ahead for all of them together.
  */
-static void
-executor_finish(QueryDesc *query)
+void
+standard_ExecutorFinish(QueryDesc *query)
 {
 	if (query->instrument_options == 0 || is_ending ||
 		!(aio_nodes_counted || aio_explain))
 	{
-		finish_plan(query);
+		upstream_standard_ExecutorFinish(query);
 		return;
 	}
 	is_ending = true;
@@ -213,7 +198,7 @@ executor_finish(QueryDesc *query)
 	{
 		AioForgetNodes(&at_end, 1);
 		AioStartNode(&at_end);
-		finish_plan(query);
+		upstream_standard_ExecutorFinish(query);
 		AioStopNode(&at_end);
 		ended = query->plannedstmt;
 	}
@@ -292,12 +277,10 @@ show_triggers(const PlannedStmt *plan, ExplainState *es)
 	ExplainCloseGroup("AFTER Triggers", "AFTER Triggers", true, es);
 }
 
-static void
-show_node(PlanState *planstate, List *ancestors, const char *relationship,
-		  const char *plan_name, ExplainState *es)
+/* ExplainNode(): what a node has used has been shown */
+void
+AioExplainNode(PlanState *planstate, ExplainState *es)
 {
-	if (prev_per_node_hook)
-		prev_per_node_hook(planstate, ancestors, relationship, plan_name, es);
 	if (!wanted(es))
 		return;
 	show_node_usage(planstate, es);
@@ -319,16 +302,12 @@ show_node(PlanState *planstate, List *ancestors, const char *relationship,
 }
 
 /*
- * What triggers have used; and say that workers insert, in a plan whose rows go
- * to a new table.
+ * ExplainOnePlan(): what triggers have used; and say that workers insert, in a
+ * plan whose rows go to a new table.
  */
-static void
-show_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
-		  const char *query_string, ParamListInfo params,
-		  QueryEnvironment *environment)
+void
+AioExplainPlan(PlannedStmt *plan, IntoClause *into, ExplainState *es)
 {
-	if (prev_per_plan_hook)
-		prev_per_plan_hook(plan, into, es, query_string, params, environment);
 	if (wanted(es))
 		show_triggers(plan, es);
 	if (AioMayInsertInto(into) && AioInsertsInParallel(plan))
@@ -342,12 +321,4 @@ AioExplainInitialize(void)
 	Assert(process_shared_preload_libraries_in_progress);
 	extension_id = GetExplainExtensionId("pgawait");
 	RegisterExtensionExplainOption("aio", set_option);
-	prev_ExecutorFinish = ExecutorFinish_hook;
-	ExecutorFinish_hook = executor_finish;
-	prev_per_node_hook = explain_per_node_hook;
-	explain_per_node_hook = show_node;
-	prev_per_plan_hook = explain_per_plan_hook;
-	explain_per_plan_hook = show_plan;
-	prev_validate_hook = explain_validate_options_hook;
-	explain_validate_options_hook = validate_options;
 }

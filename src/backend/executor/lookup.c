@@ -162,11 +162,9 @@ entries_awaited(const EState *estate)
 
 #ifdef USE_ASSERT_CHECKING
 
-static ExecutorRun_hook_type prev_ExecutorRun;
-
-/* ExecutorRun_hook: with aio.debug_lookups, look ahead from the first row. */
+/* aio_before_run: with aio.debug_lookups, look ahead from the first row. */
 static void
-look_at_once(QueryDesc *query, ScanDirection direction, uint64 count)
+look_at_once(QueryDesc *query)
 {
 	if (aio_debug_lookups > 0 && aio_lookup_ahead > 0 &&
 		io_method != IOMETHOD_SYNC && !query->already_executed)
@@ -190,22 +188,17 @@ look_at_once(QueryDesc *query, ScanDirection direction, uint64 count)
 				AioOpenLoop(loop, limit);
 		}
 	}
-	if (prev_ExecutorRun)
-		prev_ExecutorRun(query, direction, count);
-	else
-		standard_ExecutorRun(query, direction, count);
 }
 
 #endif
 
-/* While libraries are preloaded, before AioExecutorRunInitialize(). */
+/* While libraries are preloaded. */
 void
 AioLookupInitialize(void)
 {
 	aio_read_hook = page_is_missed;
 	aio_entries_awaited_hook = entries_awaited;
 #ifdef USE_ASSERT_CHECKING
-	prev_ExecutorRun = ExecutorRun_hook;
-	ExecutorRun_hook = look_at_once;
+	aio_before_run = look_at_once;
 #endif
 }

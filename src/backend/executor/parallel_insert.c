@@ -89,8 +89,6 @@ typedef struct InsertReceiver
 /* what this worker inserts into, while it does */
 static InsertReceiver *inserting = NULL;
 
-static ExecutorRun_hook_type prev_ExecutorRun;
-
 /* ------------------------------------------------------------------------
  * Planning
  * ------------------------------------------------------------------------
@@ -215,11 +213,11 @@ AioPlanMatview(DestReceiver *dest, Query *query, const char *query_string,
  * ------------------------------------------------------------------------
  */
 
-static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count)
+/* Run a plan by that function, whose workers may insert its rows. */
+void
+AioRunInserting(ExecutorRun_hook_type run, QueryDesc *query,
+				ScanDirection direction, uint64 count)
 {
-	ExecutorRun_hook_type run = prev_ExecutorRun ? prev_ExecutorRun :
-		standard_ExecutorRun;
 	LeaderInsert *outer = leader;
 	LeaderInsert mine = {.query = query};
 	bool		inserts = unlikely(query->dest->mydest == DestIntoRel ||
@@ -445,12 +443,4 @@ CommandId
 AioInsertCommandId(bool used)
 {
 	return inserting != NULL ? inserting->shared->cid : GetCurrentCommandId(used);
-}
-
-/* While libraries are preloaded. */
-void
-AioParallelInsertInitialize(void)
-{
-	prev_ExecutorRun = ExecutorRun_hook;
-	ExecutorRun_hook = executor_run;
 }

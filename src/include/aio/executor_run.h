@@ -24,6 +24,16 @@ typedef struct AioExecutorRun
 	int			misses;			/* reads that somebody waited for */
 } AioExecutorRun;
 
+/* upstream's, for which executor_run.c and explain.c have stand-ins */
+extern void upstream_standard_ExecutorRun(QueryDesc *queryDesc,
+										  ScanDirection direction,
+										  uint64 count);
+extern void upstream_standard_ExecutorFinish(QueryDesc *queryDesc);
+
+#ifdef USE_ASSERT_CHECKING
+extern PGDLLIMPORT void (*aio_before_run) (QueryDesc *query);
+#endif
+
 extern void AioExecutorRunInitialize(void);
 extern AioExecutorRun *AioRunning(void);
 extern uint64 AioRowsWanted(const EState *estate, uint64 max);

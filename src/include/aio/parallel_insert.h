@@ -11,6 +11,7 @@
 #define AIO_PARALLEL_INSERT_H
 
 #include "access/parallel.h"
+#include "executor/executor.h"
 #include "nodes/execnodes.h"
 #include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
@@ -45,7 +46,8 @@ extern bool AioForbidsInsert(void);
 extern CommandId AioInsertCommandId(bool used);
 
 /* parallel_insert.c */
-extern void AioParallelInsertInitialize(void);
+extern void AioRunInserting(ExecutorRun_hook_type run, QueryDesc *query,
+							ScanDirection direction, uint64 count);
 extern bool AioInsertsInParallel(const PlannedStmt *plan);
 extern bool AioMayInsertInto(const IntoClause *into);
 

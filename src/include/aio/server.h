@@ -13,6 +13,7 @@
 #include "utils/relcache.h"
 
 extern void AioInitialize(void);
+extern void AioInitializeLast(void);
 extern void AioRetireAmCache(Relation rel);
 extern bool AioRelcacheIsBuilding(void);
 extern char *AioUringSetupHint(int err, char *hint);

@@ -26,5 +26,6 @@ typedef struct AioSharedState
 } AioSharedState;
 
 extern void AioShareState(const AioSharedState *part);
+extern void AioShareAll(void);
 
 #endif							/* AIO_SHARED_STATE_H */

@@ -4,6 +4,6 @@ process_shared_preload_libraries(void)
 	process_shared_preload_libraries_in_progress = true;
 	AioInitialize();
 	load(libraries);
-	AioPgStatInitialize();
+	AioInitializeLast();
 	process_shared_preload_libraries_in_progress = false;
 }

@@ -21,6 +21,23 @@ upstream_CopyFrom(CopyFromState cstate)
 	return 0;
 }
 
+void
+upstream_standard_ExecutorRun(QueryDesc *queryDesc, ScanDirection direction,
+					 uint64 count)
+{
+}
+
+void
+ExecutorFinish(QueryDesc *queryDesc)
+{
+	standard_ExecutorFinish(queryDesc);
+}
+
+void
+upstream_standard_ExecutorFinish(QueryDesc *queryDesc)
+{
+}
+
 uint64
 CopyFromFile(CopyFromState cstate)
 {

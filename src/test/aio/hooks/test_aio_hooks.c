@@ -1,0 +1,97 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_aio_hooks.c
+ *	  An extension that refuses to be loaded if somebody has taken a hook.
+ *
+ * It is told the names of the server's hook variables, finds each by its name,
+ * and then takes those of the executor and of EXPLAIN, as extensions do that
+ * work in the executor's place: each function calls upstream's own one and
+ * counts.
+ *
+ * Tests: src/test/aio/hooks/t/001_hooks.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <dlfcn.h>
+
+#include "commands/explain.h"
+#include "commands/explain_state.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/varlena.h"
+
+PG_MODULE_MAGIC;
+
+static char *names;
+static int	runs = 0;
+static int	finishes = 0;
+static int	nodes = 0;
+
+static void
+run(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	runs++;
+	standard_ExecutorRun(query, direction, count);
+}
+
+static void
+finish(QueryDesc *query)
+{
+	finishes++;
+	standard_ExecutorFinish(query);
+}
+
+static void
+explain_node(PlanState *planstate, List *ancestors, const char *relationship,
+			 const char *plan_name, ExplainState *es)
+{
+	nodes++;
+}
+
+PG_FUNCTION_INFO_V1(test_aio_hooks_called);
+
+/* How often have our hooks been called in this session? */
+Datum
+test_aio_hooks_called(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("runs=%s finishes=%s nodes=%s",
+											  runs > 0 ? "some" : "none",
+											  finishes > 0 ? "some" : "none",
+											  nodes > 0 ? "some" : "none")));
+}
+
+void
+_PG_init(void)
+{
+	List	   *list;
+	int			found = 0;
+
+	DefineCustomStringVariable("test_aio_hooks.names",
+							   "Names of the variables that must be null.",
+							   NULL, &names, "", PGC_USERSET, GUC_LIST_INPUT,
+							   NULL, NULL, NULL);
+	if (!SplitGUCList(pstrdup(names), ',', &list))
+		elog(FATAL, "invalid list of hooks");
+	foreach_ptr(char, name, list)
+	{
+		void	  **hook = dlsym(RTLD_DEFAULT, name);
+
+		if (hook == NULL)
+			elog(FATAL, "there is no %s", name);
+		if (*hook != NULL)
+			ereport(FATAL, errmsg("test_aio_hooks has to be loaded first"),
+					errdetail("Somebody has taken %s.", name));
+		found++;
+	}
+	elog(LOG, "%d hooks are free", found);
+
+	ExecutorRun_hook = run;
+	ExecutorFinish_hook = finish;
+	explain_per_node_hook = explain_node;
+}
