@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import textwrap
 
@@ -34,7 +33,8 @@ def logged(label, log, command, environment=None):
     """Run a command with its output in a log; return its exit status."""
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
-        subprocess.run([ROOT / 'tools' / 'progress', label, log], stdin=running.stdout)
+        # Logs are below build/, where root does not write.
+        subprocess.run([AS_ACCOUNT, ROOT / 'tools' / 'progress', label, log], stdin=running.stdout)
     return running.returncode
 
 
@@ -108,8 +108,7 @@ class Runner:
                    *(['--wrapper', wrapper] if wrapper else []), *[test.name for test in tests]]
         log = self.results / f'{label}.log'
         results = self.build / 'meson-logs' / f'{label}{f"-{wrapper.name}" if wrapper else ""}.json'
-        if results.exists():
-            results.unlink()
+        subprocess.run([AS_ACCOUNT, 'rm', '-f', results], check=True)
         status = logged(label, log, command, environment)
         found = {}
         if results.exists():
@@ -134,6 +133,6 @@ class Runner:
         if left is None:
             return None
         place = self.results / 'failed' / label / f'{test.group}-{test.kind}'
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(left, place)
+        subprocess.run([AS_ACCOUNT, 'mkdir', '-p', place.parent], check=True)
+        subprocess.run([AS_ACCOUNT, 'mv', left, place], check=True)
         return place

@@ -5,9 +5,12 @@ import importlib.util
 import os
 import pathlib
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
@@ -174,6 +177,204 @@ class Jobs(Scratch):
                           ('--target', 'blackhole'), ('--target=blackhole', '-cfast'), ('-t', 'blackhole'),
                           ('--max-rate', '32', '-D', 'x'), ('-r64',)):
             self.assertEqual(self.given(*arguments), [arguments[-1]], arguments)
+
+
+class Checkout(Scratch):
+    """A checkout with what the front door needs, in a directory that everybody can pass through."""
+
+    def setUp(self):
+        super().setUp()
+        self.top.chmod(0o755)
+        self.repo = self.top / 'repo'
+        (self.repo / 'subprojects').mkdir(parents=True)
+        shutil.copytree(TOOLS, self.repo / 'tools')
+        shutil.copy(ROOT / 'pgawait', self.repo)
+        shutil.copy(ROOT / 'meson.build', self.repo)
+        shutil.copy(ROOT / 'subprojects/postgresql.wrap', self.repo / 'subprojects')
+
+    def run_there(self, *command, environment=(), before=()):
+        return subprocess.run([*before, *command], cwd=self.repo, capture_output=True, text=True, timeout=120,
+                              env={**os.environ, **dict(environment)})
+
+    def tool(self, script, **options):
+        """Run a tool that does this."""
+        self.write('repo/tools/tool', '#!/bin/bash\nset -euo pipefail\n. "$(dirname "$0")/lib.sh"\n' + script, 0o755)
+        return self.run_there('tools/tool', **options)
+
+    def pack(self, size):
+        """A tarball that stands for PostgreSQL's."""
+        self.write('postgresql-18.9/large', 'x' * size)
+        subprocess.run(['tar', '-cjf', self.top / 'a.tar.bz2', '-C', self.top, 'postgresql-18.9'], check=True)
+        return self.top / 'a.tar.bz2'
+
+
+class Tools(Checkout):
+    def test_options_need_values(self):
+        for command in (['install', '--prefix', f'{self.top}/system', '--destdir'], ['uninstall', '--destdir'], ['install', '--prefix'],
+                        ['server', '--data'], ['server', '--port'], ['build', '--jobs'], ['package', 'deb', '--jobs'],
+                        ['package', 'image', '--packages'], ['package', 'image', '--release']):
+            for value in ([], ['']):
+                done = self.run_there('./pgawait', *command, *value)
+                self.assertNotEqual(done.returncode, 0, command)
+                self.assertIn(f'{command[-1]} needs a', done.stderr)
+        self.assertEqual([path.name for path in self.top.iterdir()], ['repo'])
+
+    def test_no_value_is_taken_in_another_way(self):
+        for path in [ROOT / 'pgawait', *TOOLS.iterdir()]:
+            if path.is_file():
+                self.assertNotIn('{2:?', path.read_text(), path)
+
+    def test_functions_fail_in_substitutions(self):
+        done = self.tool('f() { false; echo on; }\nx=$(f)\necho "goes on with $x"\n')
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stdout, '')
+
+    def test_half_unpacked(self):
+        script = f'mkdir -p build\nunpack_postgresql {self.pack(2000000)}\n'
+        limited = self.tool(script, before=['sh', '-c', 'ulimit -f 300; trap "" XFSZ; exec "$@"', 'sh'])
+        self.assertNotEqual(limited.returncode, 0)
+        self.assertIn('cannot be unpacked', limited.stderr)
+        self.assertEqual(self.tool(script).stdout, 'build/source/postgresql-18.9\n')
+        self.assertEqual((self.repo / 'build/source/postgresql-18.9/large').stat().st_size, 2000000)
+        self.assertNotIn('unpacking', self.tool(script).stderr)
+
+    def test_cdpath(self):
+        done = self.tool('tools/install-packages && echo $root\n', environment={'CDPATH': f'.:/usr:{self.top}'})
+        self.assertEqual((done.returncode, done.stdout), (0, f'{self.repo}\n'))
+
+    def test_installed_whole(self):
+        # meson takes a file for installed whose copy has broken off: it is newer than its source
+        self.assertNotIn('--only-changed', (TOOLS / 'build').read_text())
+
+    def server_runs(self, *lines, directory='data'):
+        self.write(f'{directory}/postmaster.pid', ''.join(f'{line}\n' for line in lines))
+        return self.tool(f'server_runs {self.top}/{directory} && echo yes || echo no\n').stdout == 'yes\n'
+
+    def test_stale_pid_file(self):
+        mine, gone = os.getpid(), subprocess.Popen(['true'])
+        gone.wait()
+        self.assertTrue(self.server_runs(mine, '/data', 1700000000))
+        self.assertTrue(self.server_runs(-mine, '/data', 1700000000))
+        self.assertFalse(self.server_runs(gone.pid, '/data', 1700000000))
+        for nothing in ('', 'x', '0', '-'):
+            self.assertFalse(self.server_runs(nothing))
+        # it is not complete, so nothing is known
+        self.assertTrue(self.server_runs(mine))
+
+    @unittest.skipUnless(os.geteuid() == 0, 'has files of two accounts')
+    def test_stale_pid_file_of_another_account(self):
+        self.server_runs(os.getpid())
+        shutil.chown(self.top / 'data', 'nobody')
+        self.assertFalse(self.server_runs(os.getpid(), '/data', 1700000000))
+
+    def test_clean_follows_a_link(self):
+        (self.top / 'large').mkdir()
+        (self.repo / 'build').symlink_to(self.top / 'large')
+        self.write('repo/build/server/data/postmaster.pid', f'{os.getpid()}\n')
+        done = self.run_there('./pgawait', 'clean')
+        self.assertIn('a server is running in build/server/data', done.stderr)
+        self.assertTrue((self.repo / 'build/server').exists())
+        (self.repo / 'build/server/data/postmaster.pid').unlink()
+        self.assertEqual(self.run_there('./pgawait', 'clean').returncode, 0)
+        self.assertEqual(list((self.top / 'large').iterdir()), [])
+
+
+@unittest.skipUnless(os.geteuid() == 0, 'is about what root does')
+class Root(Checkout):
+    """Root does not write below build/, but as whom that belongs to."""
+
+    def setUp(self):
+        super().setUp()
+        (self.repo / 'build').mkdir()
+        shutil.chown(self.repo / 'build', 'nobody')
+
+    def as_nobody(self, *command):
+        return subprocess.run(['setpriv', '--reuid=nobody', '--clear-groups', '--regid=nogroup', *command], check=True,
+                              cwd=self.repo, capture_output=True, text=True).stdout
+
+    def test_links(self):
+        precious = self.top / 'precious'
+        precious.write_text('precious')
+        precious.chmod(0o600)
+        self.as_nobody('mkdir', 'build/log')
+        for name in ('.lock-x', '.let-pass', '.let-pass.new', 'log/x.log', 'source', 'source.new'):
+            self.as_nobody('ln', '-s', precious, f'build/{name}')
+        self.tool('lock_build x\n')
+        self.tool('run_logged x build/log/x.log echo y\n')
+        self.tool(f'unpack_postgresql {self.pack(10)}\n')
+        self.assertEqual(precious.read_text(), 'precious')
+
+    def test_without_the_power_to(self):
+        # root's own files alone would be within its reach
+        weak = ['setpriv', '--bounding-set=-dac_override', '--inh-caps=-dac_override']
+        self.as_nobody('mkdir', 'build/log')
+        done = self.tool(f'prepare_account\nlock_build x\nrun_logged x build/log/x.log echo y\nunpack_postgresql {self.pack(10)}\n'
+                         'lock_build y\n', before=weak)
+        self.assertEqual((done.returncode, done.stdout), (0, 'build/source/postgresql-18.9\n'), done.stderr)
+        owners = {path.owner() for path in [self.repo / 'build', *(self.repo / 'build').rglob('*')]}
+        self.assertEqual(owners, {'nobody'})
+
+    def test_what_root_has_left(self):
+        # earlier versions did
+        for name in ('.lock-x', '.let-pass', 'log/x.log', 'source/postgresql-18.1/x'):
+            self.write(f'repo/build/{name}', '')
+        shutil.chown(self.repo / 'build/log', 'nobody')
+        done = self.tool(f'lock_build x\nrun_logged x build/log/x.log echo y\nunpack_postgresql {self.pack(10)}\n')
+        self.assertEqual((done.returncode, done.stdout), (0, 'build/source/postgresql-18.9\n'), done.stderr)
+
+    def test_goes_on_as_who_has_built(self):
+        done = self.tool('prepare_account\nas_account id -un\nstat -c %U build\n')
+        self.assertEqual(done.stdout, 'nobody\nnobody\n', done.stderr)
+
+    def test_two_at_once(self):
+        one = subprocess.Popen(['bash', '-c', '. tools/lib.sh; lock_build x; echo locked; read -r'], cwd=self.repo,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(one.stdout.readline(), 'locked\n')
+        self.assertEqual(self.as_nobody('sh', '-c', 'flock -n build/.lock-x true || echo no'), 'no\n')
+        one.communicate('\n')
+        self.assertEqual(self.as_nobody('sh', '-c', 'flock -n build/.lock-x true && echo yes'), 'yes\n')
+
+
+class Proxy(Scratch):
+    """What is not HTTP, or no whole answer, is a reason like any other."""
+
+    def test_answers(self):
+        (self.top / 'cache').mkdir()
+        self.addCleanup(setattr, fetch, 'CACHE', fetch.CACHE)
+        fetch.CACHE = self.top / 'cache'
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            def serve(answer):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+            for answer in (b'<html>log in first</html>\r\n\r\n', b'',
+                           b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n400\r\nonly some of it',
+                           b'HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nonly some of it',
+                           b'HTTP/1.1 302 Found\r\nLocation: gopher://[x\r\n\r\n',
+                           b'HTTP/1.1 407 Who are you\r\n\r\n'):
+                thread = threading.Thread(target=serve, args=(answer,))
+                thread.start()
+                with self.assertRaises(OSError, msg=answer):
+                    fetch.from_official(f'http://127.0.0.1:{server.getsockname()[1]}/x', '0' * 64)
+                thread.join()
+        for address in ('http://127.0.0.1:99999/', 'http://[', 'no address', 'http://a b/'):
+            with self.assertRaises(OSError, msg=address):
+                fetch.from_official(address, '0' * 64)
+        self.assertEqual(list(fetch.CACHE.iterdir()), [])
+
+    def test_interrupted(self):
+        self.addCleanup(setattr, fetch, 'CACHE', fetch.CACHE)
+        self.addCleanup(setattr, fetch.urllib.request, 'urlopen', fetch.urllib.request.urlopen)
+        fetch.CACHE = self.top
+
+        def interrupt(*_, **__):
+            raise KeyboardInterrupt
+        fetch.urllib.request.urlopen = interrupt
+        with self.assertRaises(KeyboardInterrupt):
+            fetch.from_official('http://a/', '0' * 64)
+        self.assertEqual(list(self.top.iterdir()), [])
 
 
 if __name__ == '__main__':
