@@ -1,21 +1,21 @@
 // An incremental backup does not bring back what was cut off.
 //
-// What: blocks that are not in the backup come from the one before only up to where the relation was cut short meanwhile.
-// Without it: they do so up to the end of the file.  If it has grown again, it may have pages at its end that nobody has
-//   used yet; in their place, whoever combines the backups gets rows that were deleted before.
-// Could disappear: when upstream does what its comment says.
+// What: where a relation has been cut short, all blocks behind that count as changed.
+// Without it: those of which there is no WAL come from the backup before.  If the relation has grown again, it may have
+//   pages that nobody has used yet; in their place, whoever combines the backups gets rows that were deleted before.
+// Could disappear: when upstream does what its comment says, and keeps the length of the file.
 //
-// target: src/backend/backup/basebackup_incremental.c Min+1 if-1 relative_limit-1
+// target: src/backend/backup/basebackup_incremental.c BlockRefTableEntryGetBlocks-1 AioGetChangedBlocks+1 limit_block+1
 //   in GetFileBackupMethod
 
 @limit@
-symbol truncation_block_length, relative_limit;
+symbol limit_block;
+expression list arguments;
 @@
   GetFileBackupMethod(...)
   {
   <+...
-- if (*truncation_block_length < relative_limit)
--	*truncation_block_length = relative_limit;
-+ *truncation_block_length = Min(*truncation_block_length, relative_limit);
+- BlockRefTableEntryGetBlocks(arguments)
++ AioGetChangedBlocks(&limit_block, arguments)
   ...+>
   }

@@ -47,6 +47,13 @@ extern bool AioBackupPace(TimestampTz *due, uint64 rate_bytes,
 /* summary_order.c */
 extern void AioSortWalSummaries(List *summaries);
 
+/* truncated.c */
+struct BlockRefTableEntry;
+extern int	AioGetChangedBlocks(BlockNumber *limit,
+								struct BlockRefTableEntry *entry,
+								BlockNumber start, BlockNumber stop,
+								BlockNumber *blocks, int nblocks);
+
 /* basebackup_internals.c */
 extern ssize_t AioBackupRead(int fd, char *buf, size_t nbytes, off_t offset,
 							 const char *path);

@@ -1,15 +1,21 @@
 FileBackupMethod
-GetFileBackupMethod(unsigned *truncation_block_length, BlockNumber limit_block)
+GetFileBackupMethod(unsigned *truncation_block_length)
 {
-	*truncation_block_length = size;
-	if (BlockNumberIsValid(limit_block))
-	{
-		unsigned	relative_limit = limit_block;
+	BlockNumber limit_block;
+	unsigned	nblocks;
 
-		if (*truncation_block_length < relative_limit)
-			*truncation_block_length = relative_limit;
-		if (*truncation_block_length > RELSEG_SIZE)
-			*truncation_block_length = RELSEG_SIZE;
-	}
+	brtentry = BlockRefTableGetEntry(brtab, &rlocator, forknum, &limit_block);
+	if (limit_block <= start_blkno)
+		return BACK_UP_FILE_FULLY;
+	nblocks = BlockRefTableEntryGetBlocks(brtentry, start_blkno, stop_blkno,
+										  relative_block_numbers, RELSEG_SIZE);
+	if (BlockNumberIsValid(limit_block))
+		*truncation_block_length = limit_block;
 	return BACK_UP_FILE_INCREMENTALLY;
+}
+
+int
+others(BlockRefTableEntry *entry)
+{
+	return BlockRefTableEntryGetBlocks(entry, 0, 1, blocks, 1);
 }
