@@ -33,6 +33,8 @@
 #include <sys/prctl.h>
 #endif
 
+#include "fe_utils/string_utils.h"
+
 /* A child process. */
 typedef struct Job
 {
@@ -189,6 +191,48 @@ expect_result(ExecStatusType status, const char *failed)
 	PQclear(res);
 }
 
+/*
+ * In a child: the backup is of the server that the parent is connected to,
+ * whatever others its options, a service and the environment name.  So one
+ * string has all that the connection was made with, which leaves them nothing
+ * to add, but the server alone in place of lists.
+ */
+static void
+connect_to_same_server(void)
+{
+	PQconninfoOption *options = PQconninfo(conn);
+	PQExpBuffer buf = createPQExpBuffer();
+
+	if (options == NULL)
+		pg_fatal("out of memory");
+	for (PQconninfoOption *option = options; option->keyword != NULL; option++)
+	{
+		const char *value = option->val;
+
+		if (strcmp(option->keyword, "host") == 0)
+			value = PQhost(conn);
+		else if (strcmp(option->keyword, "hostaddr") == 0)
+			value = PQhostaddr(conn);
+		else if (strcmp(option->keyword, "port") == 0)
+			value = PQport(conn);
+		else if (strncmp(option->keyword, "service", 7) == 0)
+			continue;			/* what it says is among the others */
+		if (value == NULL || value[0] == '\0')
+			continue;
+		appendPQExpBuffer(buf, "%s=", option->keyword);
+		appendConnStrVal(buf, value);
+		appendPQExpBufferChar(buf, ' ');
+	}
+	if (PQExpBufferDataBroken(*buf))
+		pg_fatal("out of memory");
+	PQconninfoFree(options);
+
+	connection_string = buf->data;
+	dbhost = dbuser = dbport = NULL;
+	unsetenv("PGHOSTADDR");		/* a socket has none */
+	unsetenv("PGSERVICE");
+}
+
 /* Forget what belongs to the parent. */
 static void
 become_child(int job)
@@ -208,14 +252,7 @@ become_child(int job)
 	showprogress = false;
 	dbgetpassword = -1;			/* several cannot ask for one at once */
 
-	/* the backup is of this server, whatever others could be meant */
-	if (PQhost(conn)[0] != '\0')
-	{
-		dbhost = pg_strdup(PQhost(conn));
-		dbport = pg_strdup(PQport(conn));
-	}
-	if (PQhostaddr(conn)[0] != '\0')
-		setenv("PGHOSTADDR", PQhostaddr(conn), 1);
+	connect_to_same_server();
 
 	/* a child that is older must notice that its parent does not read */
 	for (int i = 1; i < job; i++)

@@ -505,6 +505,33 @@ my $enough = take('as many as there may be', '--jobs' => 4);
 verify($enough, 'as many as there may be');
 is(differences($primary->data_dir, $enough), '', 'after all that, each file of the backup is that of the server');
 
+# Lists of addresses: in the connection string, in a service, in the environment.
+{
+	$primary->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'\n");
+	$primary->restart;
+	my $service = PostgreSQL::Test::Utils::tempdir() . '/services';
+	my $lists = 'host=a.invalid,b.invalid hostaddr=127.0.0.2,127.0.0.1 port=1,' . $primary->port;
+	append_to_file($service, "[lists]\n" . ($lists =~ s/ /\n/gr) . "\n");
+
+	foreach my $case (
+		[ 'hosts and addresses', "$lists dbname=postgres" ],
+		[ 'addresses alone', 'hostaddr=127.0.0.1,127.0.0.1 port=' . $primary->port ],
+		[ 'a service', 'service=lists', PGSERVICEFILE => $service ],
+		[ 'a service of the environment', 'dbname=postgres', PGSERVICEFILE => $service, PGSERVICE => 'lists' ],
+		[ 'addresses of the environment', 'host=a.invalid,b.invalid port=1,' . $primary->port, PGHOSTADDR => '127.0.0.2,127.0.0.1' ],
+		[ 'a socket beside an address', 'host=b.invalid,' . $primary->host . ' port=1,' . $primary->port, PGHOSTADDR => '127.0.0.2,' ])
+	{
+		my ($name, $string, %environment) = @$case;
+		delete local @ENV{ 'PGHOST', 'PGPORT' };
+		local @ENV{ keys %environment } = values %environment;
+		my $to = $primary->backup_dir . '/lists';
+		my ($out, $err);
+		ok(IPC::Run::run([ arguments($to, '--jobs' => 3, '--dbname' => $string) ], '>', \$out, '2>', \$err), "$name: can be backed up")
+		  or diag $err;
+		rmtree([ $to, "$to.elsewhere" ]);
+	}
+}
+
 # ----------------------------------------------------------------------
 # A standby
 # ----------------------------------------------------------------------
