@@ -318,6 +318,9 @@ start_jobs(char *key, pg_compress_specification *compress)
 	jobs = pg_malloc0(njobs * sizeof(Job));
 	parent = getpid();
 	AioShareStreams(njobs);
+	/* children take over neither files nor their descriptors */
+	AioFinishStreams();
+	AioReserveDescriptors(njobs);
 	pqsignal(SIGCHLD, handle_end_of_child);
 	atexit(kill_jobs_atexit);
 

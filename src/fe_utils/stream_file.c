@@ -19,7 +19,10 @@
  * stay in the page cache.
  *
  * A thread syncs the files that have been closed, while others are written.
- * It has a descriptor of its own for each.  Files of less than PIECE bytes
+ * It has a descriptor of its own for each, but none of the last few that the
+ * process may have: whatever else the program opens finds as many as it needs,
+ * without waiting for the thread, and if it may have few, files are left for
+ * the end.  Files of less than PIECE bytes
  * cost no system call but dup() before it is their turn.  It takes all that
  * are waiting and has the kernel begin to write all of them before it syncs
  * the first, so that they share the work on the file system's journal.
@@ -64,6 +67,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <linux/magic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -85,6 +89,13 @@
 /* how many files may wait for the thread, and how much of them */
 #define MAX_CLOSED		64
 #define MAX_CLOSED_DIRTY (16 * 1024 * 1024)
+
+/*
+ * How many descriptors a program has to find free at any time: for the file
+ * that it writes, one that it reads, its connections, and directories that it
+ * is walking through.
+ */
+#define FREE_DESCRIPTORS 20
 
 /* A file that is being written.  Up to each of these, its bytes are ... */
 typedef struct Stream
@@ -147,6 +158,9 @@ static bool keep_streams = false;
 
 /* processes that write streams together, and share what may be dirty */
 static int	nsharing = 1;
+
+/* what this program needs besides FREE_DESCRIPTORS */
+static int	reserved_descriptors = 0;
 
 /* the one that AioOpenStreamFd() has opened, or NULL */
 static Stream *descriptor_stream = NULL;
@@ -466,6 +480,35 @@ write_stream(void *cookie, const char *data, size_t size)
 }
 
 /*
+ * A descriptor for the thread, or -1.  The system hands out the lowest number
+ * that is free, so if the thread has none of the highest, these are free for
+ * others.  For a file that is not small, it is worth while to wait until the
+ * thread has given back those that it has.
+ */
+static int
+copy_for_thread(int fd, pgoff_t dirty)
+{
+	struct rlimit limit;
+	int			copy;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return -1;
+	copy = dup(fd);
+	for (int i = 0;; i++)
+	{
+		if (copy >= 0 &&
+			copy + FREE_DESCRIPTORS + reserved_descriptors < limit.rlim_cur)
+			return copy;
+		if (copy >= 0)
+			(void) close(copy);
+		if (i > 0 || dirty < PIECE)
+			return -1;
+		check_thread(true);
+		copy = dup(fd);
+	}
+}
+
+/*
  * What stdio calls to close, when it has tried to write everything.  If it
  * could not, the error of that is the one to tell.
  */
@@ -483,7 +526,7 @@ close_stream(void *cookie)
 
 	/* close() reports errors of some file systems, to us and not the thread */
 	if (error == 0 && (sync_streams || stream->written >= PIECE))
-		copy = dup(stream->fd);
+		copy = copy_for_thread(stream->fd, dirty);
 	if (close(stream->fd) != 0 && error == 0)
 		error = errno;
 
@@ -525,12 +568,6 @@ open_stream(const char *path, int flags, mode_t mode, pgoff_t size,
 
 	check_thread(false);
 	fd = open(path, flags, mode);
-	if (fd < 0 && errno == EMFILE)
-	{
-		/* the thread has some */
-		check_thread(true);
-		fd = open(path, flags, mode);
-	}
 	if (fd < 0)
 		return NULL;
 
@@ -693,6 +730,16 @@ AioShareStreams(int nprocesses)
 }
 
 /*
+ * The program is going to need so many more descriptors at a time than others
+ * do.
+ */
+void
+AioReserveDescriptors(int n)
+{
+	reserved_descriptors = n;
+}
+
+/*
  * This is the child of a process that may have a thread, which has not come
  * along.  Files that the parent has closed are its business.
  */
@@ -819,6 +866,11 @@ AioFinishStreams(void)
 
 void
 AioShareStreams(int nprocesses)
+{
+}
+
+void
+AioReserveDescriptors(int n)
 {
 }
 

@@ -29,6 +29,7 @@ extern void AioSyncStreams(bool sync);
 extern void AioKeepStreams(void);
 extern void AioFinishStreams(void);
 extern void AioShareStreams(int nprocesses);
+extern void AioReserveDescriptors(int n);
 extern void AioForkStreams(void);
 extern bool AioSendSynced(int fd);
 extern bool AioReceiveSynced(int fd);

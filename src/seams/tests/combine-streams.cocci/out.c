@@ -53,6 +53,7 @@ main(int argc, char *argv[])
 {
 	options();
 	AioSyncStreams(!opt.no_sync && opt.sync_method == DATA_DIR_SYNC_METHOD_FSYNC && opt.copy_method != COPY_METHOD_COPY_FILE_RANGE);
+	AioReserveDescriptors(argc - optind);
 	version = read_pg_version_file(argv[argc - 1]);
 	n_backups = argc - optind;
 	return 0;

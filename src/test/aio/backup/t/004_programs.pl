@@ -155,6 +155,26 @@ foreach my $case (
 	system_or_bail('rm', '-rf', $target);
 }
 
+# The thread leaves enough descriptors for whatever else is opened, even if there
+# are few.
+foreach my $limit (24, 32, 48, 64)
+{
+	my @with_few = ('sh', '-c', "ulimit -n $limit && exec \"\$\@\"", 'sh');
+	my $name = "with $limit descriptors";
+	my $target = "$dir/few";
+
+	command_ok([ @with_few, @combine, $target ], "$name: pg_combinebackup succeeds");
+	is(differences("$dir/reference", $target), '', "$name: and all files are as with more");
+	system_or_bail('rm', '-rf', $target);
+	foreach my $jobs (1, 3)
+	{
+		$node->command_ok([ @with_few, 'pg_basebackup', '--checkpoint' => 'fast', '--jobs' => $jobs, '--pgdata' => $target ],
+			"$name: pg_basebackup --jobs=$jobs succeeds");
+		command_ok([ 'pg_verifybackup', '--no-parse-wal', $target ], "$name: pg_verifybackup is content");
+		system_or_bail('rm', '-rf', $target);
+	}
+}
+
 foreach my $case (
 	[ 'write', $large, 'write( to)?', 'No space left on device' ],
 	[ 'write', 'odd.12345678', 'write to', 'No space left on device' ],
