@@ -155,6 +155,24 @@ AioRowsWanted(const EState *estate, uint64 max)
 	return Min(max, running.count - estate->es_processed);
 }
 
+/*
+ * May somebody do something between two rows that this statement returns: a
+ * client, or a procedure, that asks for the next ones when it likes?
+ */
+bool
+AioSomebodyIsBetween(const EState *estate)
+{
+	const DestReceiver *dest;
+
+	if (running.query == NULL || running.query->estate != estate ||
+		!running.to_end)
+		return true;
+
+	/* an extension's */
+	dest = running.query->dest;
+	return dest->mydest == DestNone && dest != None_Receiver;
+}
+
 static void
 run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
 {

@@ -45,13 +45,24 @@ extern void AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
 						  ScanDirection direction, uint64 count);
 extern bool AioMayBeDataError(int sqlerrcode);
 
+/* what counts as a side effect, besides what leaves something */
+#define AIO_NO_ERRORS	0x01	/* an error that depends on values */
+#define AIO_AHEAD		0x02	/* a value that depends on the time of day */
+#define AIO_FIXED		0x06	/* or on anything that may be changed
+								 * meanwhile */
+
 /* side_effects.c */
-extern bool AioExpressionHasSideEffects(Node *node, bool errors);
-extern bool AioRowsHaveSideEffects(PlanState *planstate, bool errors);
+extern bool AioExpressionHasSideEffects(Node *node, int demands);
+extern bool AioRowsHaveSideEffects(PlanState *planstate, int demands);
 extern bool AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals,
-										  bool errors);
+										  int demands);
 extern bool AioTableLeavesSomething(ResultRelInfo *rri);
 extern bool AioCopyLeavesSomething(CopyFromState cstate);
 extern bool AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate);
+
+/* volatility.c */
+extern bool AioNodeMayBeAhead(Node *node, bool fixed);
+extern bool AioColumnsMayBeAhead(const Plan *plan);
+extern bool AioScanMayBeAhead(PlanState *node, bool fixed);
 
 #endif							/* AIO_GUARD_H */

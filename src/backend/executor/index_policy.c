@@ -26,6 +26,7 @@
 #include "access/transam.h"
 #include "aio/index_policy.h"
 #include "aio/task.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -109,7 +110,32 @@ init_policies(void)
 						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Is this function user code, in the sense above? */
+/* Is any of the functions that an aggregate consists of user code? */
+static bool
+aggregate_is_user_code(Oid funcid)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(funcid));
+	Form_pg_aggregate aggregate;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	aggregate = (Form_pg_aggregate) GETSTRUCT(tuple);
+	result = AioFunctionIsUserCode(aggregate->aggtransfn) ||
+		AioFunctionIsUserCode(aggregate->aggfinalfn) ||
+		AioFunctionIsUserCode(aggregate->aggcombinefn) ||
+		AioFunctionIsUserCode(aggregate->aggserialfn) ||
+		AioFunctionIsUserCode(aggregate->aggdeserialfn) ||
+		AioFunctionIsUserCode(aggregate->aggmtransfn) ||
+		AioFunctionIsUserCode(aggregate->aggminvtransfn) ||
+		AioFunctionIsUserCode(aggregate->aggmfinalfn);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * Is this function, which may be InvalidOid, user code, in the sense above?
+ */
 bool
 AioFunctionIsUserCode(Oid funcid)
 {
@@ -129,6 +155,8 @@ AioFunctionIsUserCode(Oid funcid)
 			  proc->prolang != ClanguageId) ||
 		proc->prosecdef ||
 		!heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
+	if (proc->prokind == PROKIND_AGGREGATE)
+		result = aggregate_is_user_code(funcid);
 	ReleaseSysCache(tuple);
 	return result;
 }

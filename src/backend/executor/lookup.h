@@ -67,6 +67,7 @@ typedef struct AioLookupTarget
 	bool		leaf_only;		/* somebody else reads the table's pages */
 	bool		first_only;		/* one match is enough */
 	ExprState  *predicate;		/* of the index, if it is tested before */
+	bool		may_probe;		/* AioMayProbe() has said so */
 	bool		may_fail;		/* evaluating that, or keys, may raise, */
 	bool		has_failed;		/* and it has */
 
@@ -90,7 +91,7 @@ typedef struct AioLookupTarget
 
 extern int	AioLookupLimit(Relation heap);
 extern const AioIndexAmOps *AioLookupAm(Relation index, Relation heap);
-extern bool AioMayProbe(const AioLookupTarget *target);
+extern bool AioMayProbe(AioLookupTarget *target);
 extern Relation AioOpenIfFree(Oid relid);
 extern List *AioAddProbe(List *probes, AioLookupTarget *target, ScanKey keys,
 						 int ahead, bool *begun);
@@ -218,6 +219,7 @@ typedef struct AioLookupLoop
 	int			waits;			/* for pages of the targets, while closed */
 	int			waits_wanted;	/* to open */
 	bool		closed_for_good;	/* its outer rows cannot be had ahead */
+	bool		undisturbed;	/* they can if nobody is between them */
 
 	/* while rows are taken ahead */
 	bool		open;
@@ -275,6 +277,7 @@ typedef struct AioLookups
 {
 	struct AioLookups *next;
 	EState	   *estate;
+	PlanState  *root;			/* of the plan; NULL: there is none */
 	MemoryContext context;
 	List	   *loops;			/* of AioLookupLoop */
 	List	   *scans;			/* of AioLookupScan */
@@ -294,6 +297,7 @@ extern void AioFindLookups(AioLookups *lookups, const QueryDesc *query);
 
 /* lookup_statement.c */
 extern AioLookups *AioNoteStatement(EState *estate);
+extern AioLookups *AioNotedStatement(const EState *estate);
 extern AioLookups *AioLookupsOf(const QueryDesc *query);
 extern void AioLookupAttach(PlanState *node, AioLookupLayer layer,
 							AioLookupNext next, void *arg);
@@ -301,6 +305,7 @@ extern void AioLookupDetach(PlanState *node, AioLookupLayer layer);
 extern TupleTableSlot *AioLookupBelow(PlanState *node, AioLookupLayer layer);
 
 /* lookup_projection.c */
+extern void AioCompileAgain(void (*compile) (void *), void *arg);
 extern AioLookupProjection *AioFindProjectedLookups(PlanState *node);
 extern List *AioProjectedColumns(const AioLookupProjection *projection);
 extern void AioCompileProjection(PlanState *node,
@@ -317,7 +322,7 @@ extern ProjectionInfo *AioProjectAhead(AioLookupProjection *projection,
 
 /* lookup_insert.c */
 extern AioLookupInsert *AioFindInsertLookups(ModifyTableState *mtstate,
-											 bool *later);
+											 PlanState *root, bool *later);
 extern void AioCompileInsert(AioLookupInsert *insert, PlanState *node,
 							 AioLookupProjection *projection);
 extern void AioCompileMerge(AioLookupInsert *insert, ExprContext *econtext);

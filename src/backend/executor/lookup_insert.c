@@ -38,6 +38,7 @@
 #include "access/sysattr.h"
 #include "aio/error_point.h"
 #include "aio/executor_partition.h"
+#include "aio/executor_run.h"
 #include "aio/index_policy.h"
 #include "catalog/index.h"
 #include "executor/executor.h"
@@ -144,7 +145,7 @@ set_key(const AioLookupInsert *insert, ResultRelInfo *rri,
 	Node	   *column = index_column(target->heap, info, i);
 	Expr	   *value = column == NULL ? NULL : of_columns(insert, rri, column);
 
-	if (value == NULL)
+	if (value == NULL || AioExpressionHasSideEffects((Node *) value, 0))
 		return false;
 	ScanKeyEntryInitialize(&target->keys[i], 0, i + 1,
 						   exclusion ? info->ii_ExclusionStrats[i] : info->ii_UniqueStrats[i],
@@ -227,7 +228,7 @@ make_target(const AioLookupInsert *insert, ResultRelInfo *rri, int position)
 	target->first_only = true;
 	target->leaf_only = arbiters != NIL &&
 		!list_member_oid(arbiters, RelationGetRelid(index));
-	if (target->ops == NULL || !AioMayProbe(target))
+	if (target->ops == NULL)
 		return NULL;
 	target->nkeys = target->nruntime_keys = info->ii_NumIndexKeyAttrs;
 	target->keys = palloc0_array(ScanKeyData, target->nkeys);
@@ -237,10 +238,13 @@ make_target(const AioLookupInsert *insert, ResultRelInfo *rri, int position)
 		if (!set_key(insert, rri, target, info, i))
 			return NULL;
 	}
+	if (!AioMayProbe(target))
+		return NULL;
 	if (info->ii_Predicate != NIL)
 	{
 		predicate = of_columns(insert, rri, (Node *) info->ii_Predicate);
-		if (predicate == NULL)
+		if (predicate == NULL ||
+			AioExpressionHasSideEffects((Node *) predicate, 0))
 			return NULL;
 		target->predicate = ExecInitQual((List *) predicate, NULL);
 		target->may_fail = true;
@@ -248,14 +252,22 @@ make_target(const AioLookupInsert *insert, ResultRelInfo *rri, int position)
 	return target;
 }
 
-static InsertTable *
-make_table(const AioLookupInsert *insert, ResultRelInfo *rri)
+/* A table whose targets are not known yet. */
+typedef struct NewTable
 {
-	InsertTable *table = palloc0(sizeof(InsertTable));
+	const AioLookupInsert *insert;
+	InsertTable *table;
+} NewTable;
 
-	table->rri = rri;
-	if (AioGetTablePolicy(rri)->user_code)
-		return table;
+/* AioCompileAgain(): find the targets of a table. */
+static void
+find_targets(void *arg)
+{
+	const NewTable *new_table = arg;
+	const AioLookupInsert *insert = new_table->insert;
+	InsertTable *table = new_table->table;
+	ResultRelInfo *rri = table->rri;
+
 	for (int i = 0; i < rri->ri_NumIndices; i++)
 	{
 		AioLookupTarget *target = make_target(insert, rri, i);
@@ -263,6 +275,17 @@ make_table(const AioLookupInsert *insert, ResultRelInfo *rri)
 		if (target != NULL)
 			table->targets = lappend(table->targets, target);
 	}
+}
+
+static InsertTable *
+make_table(const AioLookupInsert *insert, ResultRelInfo *rri)
+{
+	InsertTable *table = palloc0(sizeof(InsertTable));
+	NewTable	new_table = {.insert = insert,.table = table};
+
+	table->rri = rri;
+	if (!AioGetTablePolicy(rri)->user_code)
+		AioCompileAgain(find_targets, &new_table);
 	return table;
 }
 
@@ -469,13 +492,13 @@ AioInsertReads(const AioLookupInsert *insert, Relation rel)
 
 /* Columns that have side effects, or would have other values. */
 static Bitmapset *
-find_missing(List *targetlist, bool errors)
+find_missing(List *targetlist, int demands)
 {
 	Bitmapset  *missing = NULL;
 
 	foreach_node(TargetEntry, entry, targetlist)
 	{
-		if (AioExpressionHasSideEffects((Node *) entry->expr, errors) ||
+		if (AioExpressionHasSideEffects((Node *) entry->expr, demands) ||
 			contain_volatile_functions((Node *) entry->expr))
 			missing = bms_add_member(missing, entry->resno);
 	}
@@ -501,7 +524,7 @@ find_action(const ModifyTableState *mtstate)
 		return NULL;
 	action = linitial_node(MergeActionState, actions)->mas_action;
 	if (action->commandType != CMD_INSERT ||
-		AioExpressionHasSideEffects(action->qual, false) ||
+		AioExpressionHasSideEffects(action->qual, 0) ||
 		contain_volatile_functions(action->qual))
 		return NULL;
 	return action;
@@ -513,7 +536,7 @@ find_action(const ModifyTableState *mtstate)
  * Allocates in the current memory context.
  */
 AioLookupInsert *
-AioFindInsertLookups(ModifyTableState *mtstate, bool *later)
+AioFindInsertLookups(ModifyTableState *mtstate, PlanState *root, bool *later)
 {
 	const ModifyTable *node = castNode(ModifyTable, mtstate->ps.plan);
 	const Plan *plan = outerPlan(node);
@@ -531,15 +554,17 @@ AioFindInsertLookups(ModifyTableState *mtstate, bool *later)
 		insert->action = find_action(mtstate);
 		if (insert->action == NULL)
 			return NULL;
-		insert->missing = find_missing(insert->action->targetList, false);
+		insert->missing = find_missing(insert->action->targetList, 0);
 		return insert;
 	}
-	*later = AioExpressionHasSideEffects((Node *) plan->targetlist, false);
+	*later = AioExpressionHasSideEffects((Node *) plan->targetlist, AIO_FIXED) &&
+		(AioExpressionHasSideEffects((Node *) plan->targetlist, AIO_AHEAD) ||
+		 !AioPlanChangesNothing(root, false));
 
 	/* a target list can be evaluated later for one purpose only */
 	if (*later && !is_read(insert, mtstate->resultRelInfo, NULL))
 		return NULL;
 	if (*later)
-		insert->missing = find_missing(plan->targetlist, true);
+		insert->missing = find_missing(plan->targetlist, AIO_NO_ERRORS);
 	return insert;
 }

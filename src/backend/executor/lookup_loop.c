@@ -22,7 +22,8 @@
  * INVARIANT-62: outer rows are taken ahead only if producing them has no side
  * effects besides an error.  If a row may never be needed, producing it cannot
  * fail for what is in it; otherwise the error is raised when all rows before it
- * have been returned.
+ * have been returned.  INVARIANT-96: nor are they if they could be other ones
+ * when it is their turn (volatility.c).
  *
  * Rows ahead are copies of bounded size (work_mem).  They are forgotten when
  * the node is rescanned, which its expression context tells.
@@ -150,8 +151,7 @@ is_bounded(PlanState *node)
 
 /*
  * Is a statement executed in parts?  Then WHERE CURRENT OF may ask a node which
- * row it is at, and whoever asks for the next part may be another user, of whom
- * a target list that is compiled then would demand privileges.
+ * row it is at.
  */
 static bool
 stops_at_rows(const EState *estate)
@@ -162,18 +162,38 @@ stops_at_rows(const EState *estate)
 		run->goes_on;
 }
 
-/* Is there anything that outer rows would do if they were produced ahead? */
+/* Would outer rows have any of these effects if they were produced ahead? */
+static bool
+rows_do(AioLookupLoop *loop, int demands)
+{
+	if (loop->may_stop)
+		demands |= AIO_NO_ERRORS;
+	if (loop->projection == NULL)
+		return AioRowsHaveSideEffects(loop->outer, demands);
+	return AioPartialRowsHaveSideEffects(loop->node, loop->projection->early_quals,
+										 demands);
+}
+
+/*
+ * Is there anything that outer rows would do if they were produced ahead, or
+ * could they be other ones then?
+ */
 static bool
 rows_have_side_effects(AioLookupLoop *loop)
 {
+	const AioLookups *lookups;
+
 	/* a row that is not needed may not be locked, either */
 	if (loop->may_stop && IsolationIsSerializable())
 		return true;
-	if (loop->projection == NULL)
-		return AioRowsHaveSideEffects(loop->outer, loop->may_stop);
-	return stops_at_rows(loop->node->state) ||
-		AioPartialRowsHaveSideEffects(loop->node, loop->projection->early_quals,
-									  loop->may_stop);
+	if (loop->projection != NULL && stops_at_rows(loop->node->state))
+		return true;
+	if (!rows_do(loop, AIO_FIXED))
+		return false;
+	lookups = AioNotedStatement(loop->node->state);
+	loop->undisturbed = true;
+	return lookups->root == NULL ||
+		!AioPlanChangesNothing(lookups->root, false) || rows_do(loop, AIO_AHEAD);
 }
 
 /*
@@ -230,6 +250,21 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 	AioWindowOpen(&loop->window, Min(distance_max, loop->nslots - 2), loop->may_stop);
 }
 
+/* AioCompileAgain() */
+static void
+compile(void *arg)
+{
+	AioLookupLoop *loop = arg;
+
+	if (loop->projection != NULL)
+		AioCompileProjection(loop->node, loop->projection);
+	if (loop->projection != NULL && loop->insert != NULL)
+		AioCompileInsert(loop->insert, loop->node, loop->projection);
+	loop->econtext = CreateExprContext(loop->outer->state);
+	if (loop->insert != NULL)
+		AioCompileMerge(loop->insert, loop->econtext);
+}
+
 /*
  * Before the first row is taken ahead.  This is not done when the loop is
  * opened, because then its node is at work.
@@ -242,18 +277,12 @@ prepare(AioLookupLoop *loop)
 	if (loop->econtext != NULL)
 		return;
 	old = MemoryContextSwitchTo(loop->outer->state->es_query_cxt);
-	if (loop->projection != NULL)
-		AioCompileProjection(loop->node, loop->projection);
-	if (loop->projection != NULL && loop->insert != NULL)
-		AioCompileInsert(loop->insert, loop->node, loop->projection);
+	AioCompileAgain(compile, loop);
 
 	/* a copy is not counted by a resource owner */
 	loop->desc = CreateTupleDescCopy(loop->projection != NULL ?
 									 loop->projection->desc :
 									 ExecGetResultType(loop->outer));
-	loop->econtext = CreateExprContext(loop->outer->state);
-	if (loop->insert != NULL)
-		AioCompileMerge(loop->insert, loop->econtext);
 	if (loop->projection != NULL && loop->projection->values != NIL)
 		AioSetToastColumns(loop->toast, AioProjectedColumns(loop->projection));
 	MemoryContextSwitchTo(old);
@@ -719,11 +748,14 @@ rows_wanted(const AioLookupLoop *loop, uint32 max)
 
 /*
  * May more rows be taken than the one that is needed now?  This may differ from
- * one scan of the node to the next.
+ * one scan of the node to the next, and from one run to the next.
  */
 static bool
 may_take_ahead(const AioLookupLoop *loop)
 {
+	if (loop->undisturbed && loop->asked != AIO_ASKED_BY_RUN &&
+		AioSomebodyIsBetween(loop->outer->state))
+		return false;
 	return params_are_computed(loop->outer->state) &&
 		(loop->projection == NULL || loop->limit != NULL ||
 		 !is_bounded(loop->node));

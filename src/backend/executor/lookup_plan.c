@@ -38,12 +38,10 @@ keys_can_be_had(const AioLookupTarget *target)
 		/* its members are in an array of their own */
 		if (target->keys[i].sk_flags & SK_ROW_HEADER)
 			return false;
-		if (AioFunctionIsUserCode(target->keys[i].sk_func.fn_oid))
-			return false;
 	}
 	for (int i = 0; i < target->nruntime_keys; i++)
 	{
-		if (AioExpressionHasSideEffects((Node *) target->runtime_keys[i].key_expr->expr, true))
+		if (AioExpressionHasSideEffects((Node *) target->runtime_keys[i].key_expr->expr, AIO_NO_ERRORS))
 			return false;
 	}
 	return target->nruntime_keys > 0;
@@ -67,7 +65,7 @@ pruning_can_be_had(const PartitionPruneState *prune)
 				if (!IsA(step, PartitionPruneStepOp))
 					continue;
 				op = castNode(PartitionPruneStepOp, step);
-				if (AioExpressionHasSideEffects((Node *) op->exprs, true))
+				if (AioExpressionHasSideEffects((Node *) op->exprs, AIO_NO_ERRORS))
 					return false;
 				foreach_oid(function, op->cmpfns)
 				{
@@ -86,7 +84,7 @@ memoize_can_be_had(const MemoizeState *memoize)
 {
 	const Memoize *plan = castNode(Memoize, memoize->ss.ps.plan);
 
-	if (AioExpressionHasSideEffects((Node *) plan->param_exprs, true))
+	if (AioExpressionHasSideEffects((Node *) plan->param_exprs, AIO_NO_ERRORS))
 		return false;
 	for (int i = 0; !memoize->binary_mode && i < memoize->nkeys; i++)
 	{
@@ -438,7 +436,7 @@ add_top(AioLookups *lookups, const QueryDesc *query)
 
 /* Does a scan have array keys, and may it be probed for their elements? */
 static bool
-searches(const AioLookupTarget *target)
+searches(AioLookupTarget *target)
 {
 	bool		has_arrays = false;
 
@@ -447,8 +445,7 @@ searches(const AioLookupTarget *target)
 	for (int i = 0; i < target->nkeys; i++)
 	{
 		has_arrays |= (target->keys[i].sk_flags & SK_SEARCHARRAY) != 0;
-		if ((target->keys[i].sk_flags & SK_ROW_HEADER) != 0 ||
-			AioFunctionIsUserCode(target->keys[i].sk_func.fn_oid))
+		if ((target->keys[i].sk_flags & SK_ROW_HEADER) != 0)
 			return false;
 	}
 	return has_arrays;
@@ -460,7 +457,7 @@ add_insert(AioLookups *lookups, ModifyTableState *node)
 {
 	PlanState  *outer = outerPlanState(node);
 	bool		later;
-	AioLookupInsert *insert = AioFindInsertLookups(node, &later);
+	AioLookupInsert *insert = AioFindInsertLookups(node, lookups->root, &later);
 	AioLookupProjection *projection = NULL;
 	AioLookupLoop *loop;
 
@@ -604,6 +601,7 @@ find_lookups(PlanState *node, void *context)
 void
 AioFindLookups(AioLookups *lookups, const QueryDesc *query)
 {
+	lookups->root = query->planstate;
 	add_top(lookups, query);
 	(void) find_lookups(query->planstate, lookups);
 }

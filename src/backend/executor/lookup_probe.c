@@ -115,13 +115,43 @@ AioOpenIfFree(Oid relid)
 	return rel;
 }
 
-/* May tasks scan this index? */
-bool
-AioMayProbe(const AioLookupTarget *target)
+/* Does comparing with this key? */
+static bool
+key_runs_user_code(const ScanKeyData *key)
 {
-	return target->ops->scans_suspend &&
-		target->index->rd_indam->amgettuple != NULL &&
-		!AioIndexRunsUserCode(target->index);
+	const ScanKeyData *member;
+
+	if ((key->sk_flags & SK_ROW_HEADER) == 0)
+		return AioFunctionIsUserCode(key->sk_func.fn_oid);
+	member = (const ScanKeyData *) DatumGetPointer(key->sk_argument);
+	while (!AioFunctionIsUserCode(member->sk_func.fn_oid))
+	{
+		if (member->sk_flags & SK_ROW_END)
+			return false;
+		member++;
+	}
+	return true;
+}
+
+/*
+ * May tasks scan this index for these keys, of which all but values are set?
+ * INVARIANT-97: each target is asked about here, before AioAddProbe() takes it,
+ * and so is each function that its scans call: those of the index, and of keys.
+ */
+bool
+AioMayProbe(AioLookupTarget *target)
+{
+	if (!target->ops->scans_suspend ||
+		target->index->rd_indam->amgettuple == NULL ||
+		AioIndexRunsUserCode(target->index))
+		return false;
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		if (key_runs_user_code(&target->keys[i]))
+			return false;
+	}
+	target->may_probe = true;
+	return true;
 }
 
 /* A probe that is wanted, and the argument of its task. */
@@ -276,6 +306,7 @@ AioAddProbe(List *probes, AioLookupTarget *target, ScanKey keys, int ahead,
 {
 	Probe	   *probe = palloc(sizeof(Probe));
 
+	Assert(target->may_probe);
 	probe->target = target;
 	probe->keys = keys;
 	probe->ahead = ahead;

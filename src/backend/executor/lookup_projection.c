@@ -32,16 +32,49 @@
 
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_authid_d.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "lookup.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+
+/*
+ * Have a function compile expressions of a statement that runs.  INVARIANT-98:
+ * whether the user may call their functions has been asked when it began, or
+ * will be by upstream, and extensions have been told.  By now it may be another
+ * user, or he may not do so any more, which fails no statement in PostgreSQL.
+ * Compiling calls no function of users.
+ */
+void
+AioCompileAgain(void (*compile) (void *), void *arg)
+{
+	object_access_hook_type hook = object_access_hook;
+	Oid			userid;
+	int			sec_context;
+
+	GetUserIdAndSecContext(&userid, &sec_context);
+	PG_TRY();
+	{
+		SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID,
+							   sec_context | SECURITY_LOCAL_USERID_CHANGE);
+		object_access_hook = NULL;
+		compile(arg);
+	}
+	PG_FINALLY();
+	{
+		object_access_hook = hook;
+		SetUserIdAndSecContext(userid, sec_context);
+	}
+	PG_END_TRY();
+}
 
 /* Does this kind of node only test and project its rows, one by one? */
 static bool
@@ -283,7 +316,7 @@ find_params(AioLookupProjection *projection)
 		{
 			AioLoopParam *param;
 
-			if (AioExpressionHasSideEffects(lfirst(arg), true))
+			if (AioExpressionHasSideEffects(lfirst(arg), AIO_NO_ERRORS))
 				return false;
 			param = palloc0(sizeof(AioLoopParam));
 			param->paramno = lfirst_int(paramno);

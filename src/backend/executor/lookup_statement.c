@@ -36,8 +36,9 @@ forget_statement(void *arg)
 	last_node = NULL;
 }
 
-static AioLookups *
-find_statement(EState *estate)
+/* A statement that is known, or NULL. */
+AioLookups *
+AioNotedStatement(const EState *estate)
 {
 	for (AioLookups *one = statements; one != NULL; one = one->next)
 	{
@@ -57,7 +58,7 @@ AioNoteStatement(EState *estate)
 		MemoryContextAllocZero(estate->es_query_cxt,
 							   sizeof(MemoryContextCallback));
 
-	Assert(find_statement(estate) == NULL);
+	Assert(AioNotedStatement(estate) == NULL);
 	lookups->estate = estate;
 	lookups->next = statements;
 	statements = lookups;
@@ -72,7 +73,7 @@ AioLookups *
 AioLookupsOf(const QueryDesc *query)
 {
 	EState	   *estate = query->estate;
-	AioLookups *lookups = find_statement(estate);
+	AioLookups *lookups = AioNotedStatement(estate);
 	AioLookups	found = {.estate = estate};
 	MemoryContext old;
 
@@ -92,7 +93,7 @@ find_node(PlanState *node)
 {
 	if (last_node != NULL && last_node->node == node)
 		return last_node;
-	foreach_ptr(AioLookupNode, one, find_statement(node->state)->nodes)
+	foreach_ptr(AioLookupNode, one, AioNotedStatement(node->state)->nodes)
 	{
 		if (one->node == node)
 		{
@@ -136,7 +137,7 @@ void
 AioLookupAttach(PlanState *node, AioLookupLayer layer, AioLookupNext next,
 				void *arg)
 {
-	AioLookups *lookups = find_statement(node->state);
+	AioLookups *lookups = AioNotedStatement(node->state);
 	AioLookupNode *one = find_node(node);
 
 	if (one == NULL)

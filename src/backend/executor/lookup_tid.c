@@ -53,6 +53,24 @@ other_side(Expr *qual)
 	return (Expr *) left;
 }
 
+/* Conditions of a TID scan that are compiled. */
+typedef struct CompiledTids
+{
+	TidScanState *node;
+	List	   *exprs;
+	List	   *states;			/* of ExprState */
+} CompiledTids;
+
+/* AioCompileAgain() */
+static void
+compile_tids(void *arg)
+{
+	CompiledTids *tids = arg;
+
+	foreach_ptr(Expr, expr, tids->exprs)
+		tids->states = lappend(tids->states, ExecInitExpr(expr, &tids->node->ss.ps));
+}
+
 /*
  * What a TID scan looks up for each outer row; NULL if that cannot be had
  * before it is the row's turn.  Allocates in the current memory context.
@@ -63,6 +81,7 @@ AioFindTids(TidScanState *node)
 	Relation	heap = node->ss.ss_currentRelation;
 	AioLookupTarget *target;
 	List	   *tids = NIL;
+	CompiledTids compiled = {.node = node};
 
 	if (!AioTidsMayBeRead(heap))
 		return NULL;
@@ -70,14 +89,16 @@ AioFindTids(TidScanState *node)
 	{
 		Expr	   *tid = other_side(qual);
 
-		if (tid == NULL || AioExpressionHasSideEffects((Node *) tid, true))
+		if (tid == NULL || AioExpressionHasSideEffects((Node *) tid, AIO_NO_ERRORS))
 			return NULL;
-		tids = lappend(tids, ExecInitExpr(tid, &node->ss.ps));
+		tids = lappend(tids, tid);
 	}
+	compiled.exprs = tids;
+	AioCompileAgain(compile_tids, &compiled);
 	target = palloc0(sizeof(AioLookupTarget));
 	target->node = &node->ss.ps;
 	target->heap = heap;
-	target->tids = tids;
+	target->tids = compiled.states;
 	return target;
 }
 

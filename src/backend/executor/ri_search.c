@@ -183,9 +183,10 @@ choose_index(AioRiSearch *search, Relation table, AioRiTarget *target)
 		candidate.lookup.index = index;
 		candidate.lookup.heap = table;
 		candidate.lookup.ops = AioLookupAm(index, table);
-		if (candidate.lookup.ops != NULL && AioMayProbe(&candidate.lookup))
+		if (candidate.lookup.ops != NULL)
 			candidate.lookup.nkeys = set_keys(search, table, index, &candidate);
-		if (candidate.lookup.nkeys > target->lookup.nkeys)
+		if (candidate.lookup.nkeys > target->lookup.nkeys &&
+			AioMayProbe(&candidate.lookup))
 			*target = candidate;
 		relation_close(index, AccessShareLock);
 	}

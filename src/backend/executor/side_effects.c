@@ -69,6 +69,11 @@ function_leaves_nothing(Oid funcid)
 		case F_SATISFIES_HASH_PARTITION:
 		case F_PG_INPUT_IS_VALID:
 		case F_PG_INPUT_ERROR_INFO:
+			/* begin a transaction, or tell whether a row has been inserted */
+		case F_PG_CURRENT_XACT_ID:
+		case F_PG_CURRENT_XACT_ID_IF_ASSIGNED:
+		case F_TXID_CURRENT:
+		case F_TXID_CURRENT_IF_ASSIGNED:
 			/* send notices */
 		case F_TS_MATCH_TT:
 		case F_TS_MATCH_TQ:
@@ -91,6 +96,8 @@ function_leaves_nothing(Oid funcid)
 typedef struct Demand
 {
 	bool		no_errors;		/* that depend on values, either */
+	bool		ahead;			/* it is evaluated before its turn, */
+	bool		fixed;			/* and things may be changed meanwhile */
 	const Plan *partly;			/* of this node, only 'quals' are evaluated */
 	List	   *quals;
 } Demand;
@@ -150,6 +157,8 @@ leaves_something(Node *node, void *context)
 
 	if (node == NULL)
 		return false;
+	if (demand->ahead && !AioNodeMayBeAhead(node, demand->fixed))
+		return true;
 	switch (nodeTag(node))
 	{
 		case T_Var:
@@ -248,6 +257,7 @@ search_leaves_something(Relation index)
 static bool
 plan_leaves_something(PlanState *state, void *context)
 {
+	const Demand *demand = context;
 	Plan	   *plan;
 	bool		partly;
 
@@ -255,10 +265,15 @@ plan_leaves_something(PlanState *state, void *context)
 		return false;
 	plan = state->plan;
 	Assert(plan != NULL);
-	partly = plan == ((const Demand *) context)->partly;
+	partly = plan == demand->partly;
+	if (demand->ahead && !AioScanMayBeAhead(state, demand->fixed))
+		return true;
 	if (partly)
 	{
-		if (leaves_something((Node *) ((const Demand *) context)->quals, context))
+		/* what is evaluated later is made of columns that are had ahead */
+		if (demand->ahead && !AioColumnsMayBeAhead(plan))
+			return true;
+		if (leaves_something((Node *) demand->quals, context))
 			return true;
 	}
 	else if (leaves_something((Node *) plan->targetlist, context) ||
@@ -376,14 +391,26 @@ plan_leaves_something(PlanState *state, void *context)
 	return planstate_tree_walker(state, plan_leaves_something, context);
 }
 
+static Demand
+make_demand(int demands)
+{
+	Demand		demand = {
+		.no_errors = (demands & AIO_NO_ERRORS) != 0,
+		.ahead = (demands & AIO_AHEAD) != 0,
+		.fixed = (demands & AIO_FIXED) == AIO_FIXED,
+	};
+
+	return demand;
+}
+
 /*
- * Does evaluating an expression do anything besides giving a value?  'errors':
- * also an error that depends on values is something.
+ * Does evaluating an expression do anything besides giving a value?  'demands'
+ * tells what else is something: AIO_NO_ERRORS and others.
  */
 bool
-AioExpressionHasSideEffects(Node *node, bool errors)
+AioExpressionHasSideEffects(Node *node, int demands)
 {
-	Demand		demand = {.no_errors = errors};
+	Demand		demand = make_demand(demands);
 
 	return leaves_something(node, &demand);
 }
@@ -392,9 +419,9 @@ AioExpressionHasSideEffects(Node *node, bool errors)
  * Likewise, does producing the rows of a plan?
  */
 bool
-AioRowsHaveSideEffects(PlanState *planstate, bool errors)
+AioRowsHaveSideEffects(PlanState *planstate, int demands)
 {
-	Demand		demand = {.no_errors = errors};
+	Demand		demand = make_demand(demands);
 
 	return plan_leaves_something(planstate, &demand);
 }
@@ -404,11 +431,12 @@ AioRowsHaveSideEffects(PlanState *planstate, bool errors)
  * condition on its rows but these.
  */
 bool
-AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals, bool errors)
+AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals, int demands)
 {
-	Demand		demand = {.no_errors = errors,.partly = planstate->plan,
-	.quals = quals};
+	Demand		demand = make_demand(demands);
 
+	demand.partly = planstate->plan;
+	demand.quals = quals;
 	return plan_leaves_something(planstate, &demand);
 }
 
@@ -447,7 +475,7 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 	if (rri->ri_NumIndices > 0 && AioGetTablePolicy(rri)->user_code)
 		return true;
 	if (rri->ri_RelationDesc->rd_rel->relispartition &&
-		AioExpressionHasSideEffects((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), false))
+		AioExpressionHasSideEffects((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), 0))
 		return true;
 	if (constr == NULL)
 		return false;
@@ -457,7 +485,7 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 	{
 		Node	   *check = stringToNode(constr->check[i].ccbin);
 
-		if (AioExpressionHasSideEffects(check, false))
+		if (AioExpressionHasSideEffects(check, 0))
 			return true;
 	}
 	return false;
@@ -475,7 +503,7 @@ AioCopyLeavesSomething(CopyFromState cstate)
 	if (cstate->opts.on_error != COPY_ON_ERROR_STOP &&
 		cstate->opts.log_verbosity >= COPY_LOG_VERBOSITY_VERBOSE)
 		return true;
-	if (AioExpressionHasSideEffects(cstate->whereClause, false))
+	if (AioExpressionHasSideEffects(cstate->whereClause, 0))
 		return true;
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -489,7 +517,7 @@ AioCopyLeavesSomething(CopyFromState cstate)
 		if (!type_is_plain(att->atttypid))
 			return true;
 		if (cstate->defexprs[i] != NULL &&
-			AioExpressionHasSideEffects((Node *) cstate->defexprs[i]->expr, false))
+			AioExpressionHasSideEffects((Node *) cstate->defexprs[i]->expr, 0))
 			return true;
 	}
 	return false;
@@ -510,5 +538,5 @@ AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate)
 		if (item->cacheId == PROCOID || item->cacheId == TYPEOID)
 			return true;
 	}
-	return AioRowsHaveSideEffects(planstate, false);
+	return AioRowsHaveSideEffects(planstate, 0);
 }

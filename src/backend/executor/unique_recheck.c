@@ -100,6 +100,16 @@ set_keys(AioRecheck *recheck, Relation index)
 							   (Datum) 0);
 }
 
+/* AioCompileAgain(): the trigger will ask for privileges. */
+static void
+compile(void *arg)
+{
+	AioRecheck *recheck = arg;
+
+	recheck->info->ii_ExpressionsState =
+		ExecPrepareExprList(recheck->info->ii_Expressions, recheck->estate);
+}
+
 /*
  * What checks of this table's rows in one of its indexes read; NULL if that
  * cannot be looked up.  Allocated in the current memory context.
@@ -119,8 +129,8 @@ AioMakeRecheck(Relation rel, Oid indexid)
 	target.lookup.direction = ForwardScanDirection;
 	target.lookup.ops = AioLookupAm(index, rel);
 	info = BuildIndexInfo(index);
-	if (target.lookup.ops != NULL && AioMayProbe(&target.lookup) &&
-		!AioExpressionHasSideEffects((Node *) info->ii_Expressions, false))
+	if (target.lookup.ops != NULL &&
+		!AioExpressionHasSideEffects((Node *) info->ii_Expressions, 0))
 	{
 		recheck = palloc0(sizeof(AioRecheck));
 		recheck->target = target;
@@ -128,6 +138,13 @@ AioMakeRecheck(Relation rel, Oid indexid)
 		recheck->estate = CreateExecutorState();
 		set_types(recheck, rel);
 		set_keys(recheck, index);
+		if (AioMayProbe(&recheck->target.lookup))
+			AioCompileAgain(compile, recheck);
+		else
+		{
+			FreeExecutorState(recheck->estate);
+			recheck = NULL;
+		}
 	}
 	relation_close(index, AccessShareLock);
 	return recheck;

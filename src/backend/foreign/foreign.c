@@ -56,6 +56,9 @@ static dlist_head pending = DLIST_STATIC_INIT(pending);
 /* AioForeignStream.node, likewise */
 static dlist_head streams = DLIST_STATIC_INIT(streams);
 
+/* AioFdwRoutine */
+static List *routines = NIL;
+
 /* the batch that is being handed over; NULL if it may not be deferred */
 static AioForeignInsert *handed_over = NULL;
 static Relation handed_over_for;
@@ -444,6 +447,48 @@ AioWaitForAppend(WaitEventSet *set, long timeout, WaitEvent *events,
 								  futures, n, wait_event_info);
 	free_streams(futures, n);
 	return nevents;
+}
+
+/* ------------------------------------------------------------------------
+ * Wrappers
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * For wrappers, when they are loaded.  The routine stays.
+ */
+void
+AioRegisterFdw(const AioFdwRoutine *routine)
+{
+	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
+
+	Assert(routine->ReadAhead != NULL && routine->IterateForeignScan != NULL);
+	routines = lappend(routines, unconstify(AioFdwRoutine *, routine));
+	MemoryContextSwitchTo(context);
+}
+
+bool
+AioAnyFdw(void)
+{
+	return routines != NIL;
+}
+
+/* What a wrapper has registered, or NULL. */
+const AioFdwRoutine *
+AioFindFdw(const FdwRoutine *fdw)
+{
+	ListCell   *cell;
+
+	if (fdw == NULL)
+		return NULL;
+	foreach(cell, routines)
+	{
+		const AioFdwRoutine *routine = lfirst(cell);
+
+		if (routine->IterateForeignScan == fdw->IterateForeignScan)
+			return routine;
+	}
+	return NULL;
 }
 
 /* ------------------------------------------------------------------------

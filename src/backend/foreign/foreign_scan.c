@@ -9,6 +9,7 @@
  * aggregate what a server sends, and with children that are scanned here.  As
  * all of them are going to be executed, the scans that they begin with are
  * told to send their queries first, so that the servers work at the same time.
+ * That is not done if anything is done meanwhile on which their rows depend.
  *
  * An Append may also have children that are scanned here, synchronously.
  * Upstream checks for answers of servers only after such a child has returned
@@ -34,8 +35,8 @@
 #include "aio/executor_run.h"
 #include "aio/foreign.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
-#include "utils/memutils.h"
 
 /* rows of a child between two looks at the clock, and time between two looks */
 #define LOOK_ROWS		64
@@ -43,22 +44,6 @@
 
 /* aio.foreign_read_ahead */
 bool		aio_foreign_read_ahead = true;
-
-/* AioFdwRoutine */
-static List *routines = NIL;
-
-/*
- * For wrappers, when they are loaded.  The routine stays.
- */
-void
-AioRegisterFdw(const AioFdwRoutine *routine)
-{
-	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
-
-	Assert(routine->ReadAhead != NULL && routine->IterateForeignScan != NULL);
-	routines = lappend(routines, unconstify(AioFdwRoutine *, routine));
-	MemoryContextSwitchTo(context);
-}
 
 /* Has it no effects, and is each connection used by one scan at a time? */
 static bool
@@ -85,23 +70,55 @@ AioMayReadAhead(ForeignScanState *node)
 	return may_read_ahead(estate) && AioAllRowsWanted(estate, node->ss.ps.plan, true);
 }
 
-static void
-ask(ForeignScanState *node)
+/* expression_tree_walker */
+static bool
+has_internal_param(Node *node, void *context)
 {
-	ListCell   *cell;
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return castNode(Param, node)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(node, has_internal_param, context);
+}
 
-	if (node->resultRelInfo != NULL || node->fdwroutine == NULL)
+/*
+ * INVARIANT-96: a server is asked before the scan's turn only if it would be
+ * asked for the same then, and its tables are the same.  Which scans may be?
+ */
+typedef enum EarlyScans
+{
+	EARLY_UNKNOWN,
+	EARLY_NONE,
+	EARLY_FIXED,				/* whose parameters depend on nothing */
+	EARLY_ALL,
+} EarlyScans;
+
+static EarlyScans
+early_scans(const EState *estate)
+{
+	const AioExecutorRun *run = AioRunning();
+
+	if (run == NULL || run->query->estate != estate ||
+		!AioPlanChangesNothing(run->query->planstate, true))
+		return EARLY_NONE;
+	return AioPlanChangesNothing(run->query->planstate, false) ? EARLY_ALL :
+		EARLY_FIXED;
+}
+
+static void
+ask(ForeignScanState *node, EarlyScans *early)
+{
+	List	   *params = castNode(ForeignScan, node->ss.ps.plan)->fdw_exprs;
+	const AioFdwRoutine *routine = AioFindFdw(node->fdwroutine);
+
+	if (node->resultRelInfo != NULL || routine == NULL)
 		return;
-	foreach(cell, routines)
-	{
-		const AioFdwRoutine *routine = lfirst(cell);
-
-		if (routine->IterateForeignScan == node->fdwroutine->IterateForeignScan)
-		{
-			routine->ReadAhead(node);
-			return;
-		}
-	}
+	if (*early == EARLY_UNKNOWN)
+		*early = early_scans(node->ss.ps.state);
+	if (*early == EARLY_ALL ||
+		(*early == EARLY_FIXED && !contain_mutable_functions((Node *) params) &&
+		 !has_internal_param((Node *) params, NULL)))
+		routine->ReadAhead(node);
 }
 
 /*
@@ -145,10 +162,11 @@ void
 AioAppendBegun(AppendState *node)
 {
 	EState	   *estate = node->ps.state;
+	EarlyScans	early = EARLY_UNKNOWN;
 	bool		wanted = false;
 	int			i = -1;
 
-	if (routines == NIL || node->as_pstate != NULL ||
+	if (!AioAnyFdw() || node->as_pstate != NULL ||
 		!ScanDirectionIsForward(estate->es_direction) || !may_read_ahead(estate))
 		return;
 	Assert(node->as_valid_subplans_identified);
@@ -161,7 +179,7 @@ AioAppendBegun(AppendState *node)
 		if (!wanted && !AioAllRowsWanted(estate, node->ps.plan, false))
 			return;
 		wanted = true;
-		ask(scan);
+		ask(scan, &early);
 	}
 }
 
@@ -169,9 +187,10 @@ AioAppendBegun(AppendState *node)
 void
 AioMergeAppendBegins(MergeAppendState *node)
 {
+	EarlyScans	early = EARLY_UNKNOWN;
 	int			i = -1;
 
-	if (routines == NIL || !may_read_ahead(node->ps.state))
+	if (!AioAnyFdw() || !may_read_ahead(node->ps.state))
 		return;
 	Assert(!node->ms_initialized);
 	while ((i = bms_next_member(node->ms_valid_subplans, i)) >= 0)
@@ -179,7 +198,7 @@ AioMergeAppendBegins(MergeAppendState *node)
 		ForeignScanState *scan = first_scan(node->mergeplans[i]);
 
 		if (scan != NULL)
-			ask(scan);
+			ask(scan, &early);
 	}
 }
 

@@ -38,5 +38,9 @@ extern void AioExecutorRunInitialize(void);
 extern AioExecutorRun *AioRunning(void);
 extern uint64 AioRowsWanted(const EState *estate, uint64 max);
 extern bool AioAllRowsWanted(EState *estate, const Plan *node, bool begun);
+extern bool AioSomebodyIsBetween(const EState *estate);
+
+/* volatility.c */
+extern bool AioPlanChangesNothing(PlanState *root, bool labels);
 
 #endif							/* AIO_EXECUTOR_RUN_H */

@@ -118,6 +118,8 @@ typedef struct AioFdwRoutine
 extern PGDLLIMPORT bool aio_foreign_read_ahead;
 
 extern void AioRegisterFdw(const AioFdwRoutine *routine);
+extern bool AioAnyFdw(void);
+extern const AioFdwRoutine *AioFindFdw(const FdwRoutine *fdw);
 extern bool AioMayReadAhead(ForeignScanState *node);
 
 /* ------------------------------------------------------------------------

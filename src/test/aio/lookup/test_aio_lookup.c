@@ -79,6 +79,9 @@ probe_steps(PG_FUNCTION_ARGS)
 	target.index = index_open(index, AccessShareLock);
 	target.ops = AioFindIndexAm(target.index->rd_indam->aminsert);
 	ScanKeyInit(&key, 1, PG_GETARG_INT16(2), F_INT4EQ, PG_GETARG_DATUM(1));
+	target.keys = &key;
+	if (!AioMayProbe(&target))
+		elog(ERROR, "the index cannot be probed");
 	do
 	{
 		AioRunProbes(AioAddProbe(NIL, &target, &key, 1, &begun));

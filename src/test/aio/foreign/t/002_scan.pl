@@ -53,7 +53,8 @@ $node->safe_psql('postgres', qq{$gate;
 	EXCEPTION WHEN OTHERS THEN
 		RETURN 0;
 	END \$\$;
-	CREATE FUNCTION mine(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN \$1 % 10; END'});
+	CREATE FUNCTION mine(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN \$1 % 10; END';
+	CREATE FUNCTION put(i int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN INSERT INTO part0 VALUES (i, 1, 1); RETURN i; END'});
 foreach my $i (0 .. 2)
 {
 	my ($host, $port) = ($shards[$i]->host, $shards[$i]->port);
@@ -170,6 +171,12 @@ my @statements = (
 	'SELECT k, mine(id), count(q) FROM failing GROUP BY GROUPING SETS ((k), (mine(id))) LIMIT 2',
 	'BEGIN; DECLARE c CURSOR FOR SELECT k, mine(id), count(q) FROM failing GROUP BY GROUPING SETS ((k), (mine(id))); FETCH 2 FROM c; SAVEPOINT a; SELECT count(*) FROM part0; ROLLBACK TO a; SAVEPOINT b; FETCH 1 FROM c; ROLLBACK TO b; CLOSE c; SAVEPOINT d; SELECT count(*) FROM part0; COMMIT',
 	q{DO $$ DECLARE n bigint; BEGIN BEGIN SELECT count(q) INTO n FROM failing WHERE looked_up(id) >= 0; EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END; SELECT count(*) INTO n FROM part0; RAISE NOTICE '%', n; END $$},
+	# what is done for rows before, which a scan that begins then sees
+	'BEGIN; SELECT put(n) FROM generate_series(20001, 20003) n UNION ALL SELECT count(*) FROM part0 WHERE mine(id) >= 0; ROLLBACK',
+	'BEGIN; SELECT put(id) AS n FROM mixed3 WHERE id < 100003 UNION ALL (SELECT id FROM part0 WHERE mine(id) = 1 ORDER BY id DESC LIMIT 5); ROLLBACK',
+	'BEGIN; SELECT * FROM ((SELECT put(id) AS n FROM mixed3 WHERE id < 100003) UNION ALL (SELECT id FROM part0 WHERE mine(id) = 1)) s ORDER BY n DESC LIMIT 5; ROLLBACK',
+	'BEGIN; INSERT INTO part0 SELECT n, 1, 1 FROM generate_series(20001, 20003) n UNION ALL SELECT 30000 + count(*), 2, 2 FROM part0 WHERE mine(id) >= 0; SELECT max(id) FROM part0; ROLLBACK',
+	"SET my.min = 1; SELECT length(set_config('my.min', '500', false)) UNION ALL SELECT count(*) FROM part0 WHERE mine(id) >= 0 AND id >= (SELECT current_setting('my.min')::int)",
 	# errors of servers
 	"SELECT v, id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id",
 	"BEGIN; SAVEPOINT a; SELECT id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id; ROLLBACK TO a; SELECT count(*) FROM t; COMMIT",

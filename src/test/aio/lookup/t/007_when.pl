@@ -1,0 +1,244 @@
+
+# Copyright (c) 2026, the pgawait authors
+
+# INVARIANT-96: a value that depends on when it is evaluated is not taken ahead,
+# unless nothing happens meanwhile that could change it.  Each statement here
+# changes something from row to row, by a function, a trigger, or its client,
+# and looks at that in what would be taken ahead.  With aio.debug_lookups
+# everything is looked up ahead that may be.
+
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../..";
+
+use AioLoad;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my %methods = io_methods();
+my $method = $methods{io_uring} ? 'io_uring' : 'worker';
+
+my $node = PostgreSQL::Test::Cluster->new('lookup_when');
+$node->init;
+$node->append_conf('postgresql.conf', qq{
+	io_method = $method
+	autovacuum = off
+	enable_hashjoin = off
+	enable_mergejoin = off
+	enable_memoize = off
+	enable_material = off
+	enable_bitmapscan = off
+	random_page_cost = 1
+	max_parallel_workers_per_gather = 0
+	join_collapse_limit = 1
+	jit = off
+	timezone = 'UTC'
+	datestyle = 'ISO, YMD'
+	# what this writes tells nothing about rows
+	aio.await_index_inserts = off
+});
+$node->start;
+
+my $can_force = $node->safe_psql('postgres', "SELECT count(*) FROM pg_settings WHERE name = 'debug_assertions' AND setting = 'on'");
+plan skip_all => 'lookups can be forced only in a build with assertions' unless $can_force;
+
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION aio;
+	CREATE TABLE b (id int PRIMARY KEY, t text);
+	INSERT INTO b SELECT i, 'text ' || i FROM generate_series(1, 1000) i;
+	CREATE TABLE a (id int PRIMARY KEY, fk int, zero int DEFAULT 0, day date DEFAULT '2026-01-15', at timestamptz DEFAULT '2026-01-15 00:00Z',
+		x float8 DEFAULT 0.1, y bytea DEFAULT '\xff', who text, k int);
+	INSERT INTO a (id, fk, who, k) SELECT i, 1 + i * 13 % 1000, CASE WHEN i % 2 = 0 THEN 'boss' ELSE 'alice' END, 1000 + i * 7 FROM generate_series(1, 300) i;
+	CREATE FUNCTION set(name text, value text, id int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config(name, value, false); RETURN id; END $$;
+	CREATE SEQUENCE s;
+	CREATE FUNCTION lock_next(i int) RETURNS int LANGUAGE plpgsql AS 'BEGIN PERFORM FROM a WHERE id = i + 1 FOR UPDATE; RETURN i; END';
+	CREATE FUNCTION begin_at(i int) RETURNS int LANGUAGE plpgsql AS 'BEGIN IF i = 5 THEN PERFORM pg_current_xact_id(); END IF; RETURN i; END';
+	CREATE FUNCTION later(i int) RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN RETURN clock_timestamp(); END';
+	CREATE FUNCTION lies(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('my.n', i::text, false); RETURN i; END $$;
+	CREATE TABLE t (id int PRIMARY KEY, n text, x text);
+	INSERT INTO t SELECT i, '', '' FROM generate_series(1001, 2000) i;
+	CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('my.n', NEW.id::text, false); RETURN NEW; END $$;
+	CREATE TRIGGER note BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION note();
+	CREATE DOMAIN noting AS int CHECK (lies(VALUE) > 0);
+	CREATE FUNCTION pick(state int, i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('my.n', i::text, false); RETURN i; END $$;
+	CREATE AGGREGATE last_noted(int) (sfunc = pick, stype = int);
+	CREATE ROLE boss;
+	CREATE ROLE alice;
+	GRANT SELECT ON a, b TO boss, alice;
+	GRANT CREATE ON SCHEMA public TO boss;
+	CREATE SCHEMA other;
+	GRANT USAGE ON SCHEMA other TO PUBLIC;
+	CREATE TABLE tenants (id int PRIMARY KEY, tenant text, fk int);
+	INSERT INTO tenants SELECT i, 'tenant ' || i % 2, 1 + i * 13 % 1000 FROM generate_series(1, 300) i;
+	ALTER TABLE tenants ENABLE ROW LEVEL SECURITY;
+	CREATE POLICY tenants ON tenants USING (tenant = current_setting('my.tenant'));
+	GRANT SELECT ON tenants TO alice;
+	VACUUM (FREEZE, ANALYZE);
+	SET ROLE boss;
+	CREATE FUNCTION page() RETURNS refcursor LANGUAGE plpgsql SECURITY DEFINER AS $$
+		DECLARE c refcursor := 'c';
+		BEGIN
+			OPEN c FOR SELECT a.id, a.who, length(b.t) FROM a JOIN b ON b.id = a.fk WHERE a.who = CURRENT_USER;
+			MOVE FORWARD 40 IN c;
+			RETURN c;
+		END $$});
+
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION my_eq(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'eq % %', $1, $2; RETURN $1 = $2; END $$;
+	CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = my_eq, COMMUTATOR = ===);
+	CREATE OPERATOR CLASS my_ops FOR TYPE int USING btree AS
+		OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 ===, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);
+	CREATE TABLE mine (id int, x text);
+	INSERT INTO mine SELECT i * 2, 'old' FROM generate_series(1, 500) i;
+	CREATE UNIQUE INDEX ON mine (id my_ops);
+	CREATE TABLE excluded (id int, x text);
+	INSERT INTO excluded SELECT i * 2, 'old' FROM generate_series(1, 500) i;
+	CREATE INDEX ON excluded (id);
+	ALTER TABLE excluded ADD EXCLUDE USING btree (id my_ops WITH ===) DEFERRABLE INITIALLY DEFERRED;
+	CREATE TABLE words (id int, body text);
+	INSERT INTO words SELECT i, 'word' || i FROM generate_series(1, 500) i;
+	CREATE UNIQUE INDEX ON words (md5(to_tsvector('simple', body)::text))});
+
+# What a client sees of these commands, and how much is looked up ahead.
+sub seen
+{
+	my ($commands, $ahead) = @_;
+	my ($rows, $messages);
+
+	$node->safe_psql('postgres', 'VACUUM (FREEZE, INDEX_CLEANUP on) a, mine, excluded, words; ALTER SEQUENCE s RESTART; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC');
+	$node->psql('postgres', "SET aio.debug_lookups = $ahead; SET my.n = '0'; SET my.tenant = 'tenant 1'; $commands",
+		stdout => \$rows, stderr => \$messages, on_error_stop => 0);
+	$messages =~ s/^psql:<stdin>:\d+: //mg;
+	return "$rows\n$messages";
+}
+
+sub lookups
+{
+	return $node->safe_psql('postgres', q{
+		SELECT coalesce(sum(started), 0) FROM pg_stat_aio WHERE kind = 'lookup'});
+}
+
+# 'ahead' is whether anything is looked up.
+sub same
+{
+	my ($ahead, $what, $commands) = @_;
+	my $without = seen($commands, 0);
+	my $before = lookups();
+	my @with = map { seen($commands, $_) } (1, 64);
+	my $made = lookups() - $before;
+
+	cmp_ok(length($without), '>', 20, "$what: something is seen");
+	is($with[$_], $without, "$what: the same with lookups ahead ($_)") foreach (0, 1);
+	$ahead ? cmp_ok($made, '>', 100, "$what: lookups are made") : is($made, 0, "$what: no lookups are made");
+}
+
+# Settings, and who runs the statement, which the output changes.
+my $join = 'FROM a JOIN b ON b.id = a.fk';
+same(0, 'a setting', "SELECT a.id, b.t, set_config('my.n', a.id::text, false) $join WHERE current_setting('my.n')::int + a.zero < 50");
+same(0, 'the time zone', "SELECT a.id, b.t, set_config('timezone', CASE WHEN a.id < 50 THEN 'UTC' ELSE 'America/Los_Angeles' END, false) $join WHERE a.day::timestamptz = a.at");
+same(0, 'the date style', "SELECT a.id, b.t, set_config('datestyle', CASE WHEN a.id < 50 THEN 'ISO' ELSE 'German' END, false) $join WHERE a.day::text = '2026-01-15'");
+same(0, 'the date', "SELECT s.id, b.t, set_config('timezone', CASE WHEN s.id < 50 THEN 'Etc/GMT+12' ELSE 'Etc/GMT-14' END, false) IS NULL, s.d = lag(s.d) OVER () FROM (SELECT *, CURRENT_DATE AS d FROM a OFFSET 0) s JOIN b ON b.id = s.fk");
+same(0, 'digits of numbers', "SELECT a.id, b.t, set_config('extra_float_digits', CASE WHEN a.id < 50 THEN '1' ELSE '-15' END, false) $join WHERE (a.x + 1e-14)::text <> '0.1'");
+same(0, 'output of bytea', "SELECT a.id, b.t, set_config('bytea_output', CASE WHEN a.id < 50 THEN 'hex' ELSE 'escape' END, false) $join WHERE a.y::text LIKE '%ff'");
+same(0, 'the schema', "SELECT a.id, b.t, set_config('search_path', CASE WHEN a.id < 50 THEN 'public' ELSE 'other' END, false) $join WHERE a.id = 1 OR CURRENT_SCHEMA = 'public'");
+same(0, 'the user', "SELECT a.id, b.t, set_config('role', CASE WHEN a.id < 50 THEN 'alice' ELSE 'boss' END, false) $join WHERE a.id = 1 OR CURRENT_USER = 'alice'");
+same(0, 'a function of the user', "SELECT a.id, b.t, set_config('role', CASE WHEN a.id < 50 THEN 'alice' ELSE 'boss' END, false) $join WHERE a.id = 1 OR has_table_privilege('tenants', 'SELECT')");
+same(0, 'a policy', "SET ROLE alice; SELECT tenants.id, b.t, set_config('my.tenant', 'tenant ' || CASE WHEN tenants.id < 50 THEN 1 ELSE 0 END, false) FROM tenants JOIN b ON b.id = tenants.fk");
+
+# Others that change it: functions of users anywhere in the statement.
+my $setting = "current_setting('my.n')::int + a.zero < 50";
+same(0, 'a function', "SELECT set('my.n', a.id::text, a.id), b.t $join WHERE $setting");
+same(0, 'a function that is declared IMMUTABLE', "SELECT lies(a.id), b.t $join WHERE $setting");
+same(0, 'a function of the inner side', "SELECT a.id, b.t FROM a JOIN b ON b.id = a.fk AND lies(a.id) > 0 WHERE $setting");
+same(0, 'a domain', "SELECT a.id::noting, b.t $join WHERE $setting");
+same(0, 'an aggregate above', "SELECT 'the one that comes last', last_noted(a.id), count(b.t) $join WHERE $setting");
+same(0, 'a subquery', "SELECT a.id, b.t, (SELECT lies(a.id) FROM b WHERE id = 1) $join WHERE $setting");
+same(0, 'a sort', "SELECT a.id, b.t $join WHERE $setting ORDER BY lies(a.id)");
+same(0, 'a lateral subquery', "SELECT a.id, x.n, x.t FROM a, LATERAL (SELECT lies(a.id) + 0 AS n, t FROM b WHERE b.id = a.fk OFFSET 0) x WHERE $setting");
+
+# Conditions of a scan whose target list is evaluated later; subqueries in it
+# are executed in between, too.
+same(0, 'early conditions', "SELECT a.id, set_config('my.n', a.id::text, false), (SELECT t FROM b WHERE b.id = a.fk) FROM a WHERE $setting");
+same(0, 'early conditions before others', "SELECT a.id FROM a WHERE $setting AND (SELECT length(t) FROM b WHERE b.id = a.fk) + lies(a.id) > 0");
+
+# Time passes, whatever is done.
+same(0, 'time', "SELECT count(*) FROM (SELECT s.t < lag(later(s.id)) OVER () AS early FROM (SELECT *, clock_timestamp() AS t FROM a OFFSET 0) s JOIN b ON b.id = s.fk) x WHERE early;
+	CREATE TEMP TABLE r AS SELECT s.id, s.t AS before, clock_timestamp() AS after FROM (SELECT *, clock_timestamp() AS t FROM a OFFSET 0) s JOIN b ON b.id = s.fk;
+	SELECT 'times that run backwards', count(*) FROM (SELECT before < lag(after) OVER (ORDER BY id) AS bad FROM r) x WHERE bad;
+	CREATE TEMP TABLE u AS SELECT s.id, s.u AS before, uuidv7() AS after FROM (SELECT *, uuidv7() AS u FROM a OFFSET 0) s JOIN b ON b.id = s.fk;
+	SELECT 'UUIDs that run backwards', count(*) FROM (SELECT before < lag(after) OVER (ORDER BY id) AS bad FROM u) x WHERE bad");
+
+# What is changed in place.
+same(0, 'a sequence', "CREATE TEMP TABLE r AS SELECT nextval('s') AS n, q.last, b.t FROM (a CROSS JOIN LATERAL (SELECT last_value + a.id * 0 AS last FROM s OFFSET 0) q) JOIN b ON b.id = a.fk;
+	SELECT 'rows that are wrong', count(*) FROM r WHERE n > 2 AND last <> n - 1");
+same(0, 'xmax', "CREATE TEMP TABLE r AS SELECT a.id, a.xmax AS x, lock_next(a.id), b.t $join;
+	SELECT 'rows that are not locked', count(*) FROM r WHERE x = '0'");
+same(0, 'xmax of what is evaluated later', "CREATE TEMP TABLE r AS SELECT a.id, a.xmax AS x, lock_next(a.id), (SELECT t FROM b WHERE b.id = a.fk) FROM a;
+	SELECT 'rows that are not locked', count(*) FROM r WHERE x = '0'");
+same(0, 'whether there is a transaction', "SELECT pg_current_xact_id_if_assigned() IS NULL; SELECT s.x, begin_at(s.id) FROM (SELECT *, pg_current_xact_id_if_assigned() IS NULL AS x FROM a OFFSET 0) s JOIN b ON b.id = s.fk;
+	SELECT s.x, begin_at(s.id) FROM (SELECT *, txid_current_if_assigned() IS NULL AS x FROM a OFFSET 0) s JOIN b ON b.id = s.fk");
+
+# A trigger, of INSERT ... ON CONFLICT: the column is computed when it is its
+# turn, and keys are looked up all the same.
+same(1, 'a trigger', "BEGIN; INSERT INTO t SELECT a.k, current_setting('my.n'), 'new' FROM a ON CONFLICT DO NOTHING;
+	SELECT 'rows that are wrong', count(*) FROM (SELECT id::text <> lead(n) OVER (ORDER BY ctid) AS wrong FROM t WHERE x = 'new') x WHERE wrong; ROLLBACK");
+same(0, 'a trigger, and its plan', "BEGIN; INSERT INTO t SELECT 1000 + a.id * 7, current_setting('my.n'), 'new' FROM a WHERE current_setting('my.n')::int + a.zero < 1500 ON CONFLICT DO NOTHING;
+	SELECT 'rows that are new', count(*), max(id) FROM t WHERE x = 'new'; ROLLBACK");
+
+# A client, between two FETCHes.
+sub between
+{
+	my ($condition, $change, $first) = @_;
+	return "SET my.n = '0'; $first BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.t $join WHERE $condition; FETCH 41 FROM c; $change; FETCH 100 FROM c; COMMIT; RESET ALL; RESET ROLE; ";
+}
+same(0, 'a client', between('a.day::timestamptz = a.at', "SET timezone = 'America/Los_Angeles'", '')
+	. between("current_setting('my.n')::int + a.zero < 5", "SET my.n = '5'", '')
+	. between('a.who = CURRENT_USER', 'SET ROLE boss', 'SET ROLE alice;'));
+same(0, 'a procedure', q{DO $$
+	DECLARE r record; n int := 0;
+	BEGIN
+		FOR r IN SELECT a.id, b.t FROM a JOIN b ON b.id = a.fk WHERE current_setting('my.n')::int + a.zero < 60 LOOP
+			PERFORM set_config('my.n', r.id::text, false);
+			n := n + 1;
+		END LOOP;
+		RAISE NOTICE 'there are % rows', n;
+	END $$});
+same(0, 'a caller, of a function that runs as somebody else', 'SET ROLE alice; BEGIN; SELECT page(); FETCH 100 FROM c; COMMIT');
+same(1, 'a client that gets all rows, and goes back', "BEGIN; DECLARE c SCROLL CURSOR FOR SELECT a.id, b.t $join WHERE a.who = CURRENT_USER OR CURRENT_USER <> 'alice';
+	FETCH 50 FROM c; MOVE ALL IN c; MOVE BACKWARD ALL IN c; FETCH 50 FROM c; SET ROLE alice; FETCH 50 FROM c; COMMIT");
+
+# Where nothing changes anything, values may be had ahead.
+same(1, 'fixed values', "SELECT set('my.n', a.id::text, a.id), b.t $join WHERE a.at < now() AND a.at < CURRENT_TIMESTAMP AND CURRENT_CATALOG = 'postgres' AND a.fk::text <> '7'");
+same(1, 'fixed columns', "SELECT set('my.n', a.id::text, a.id), a.ctid, a.tableoid, b.t $join");
+same(1, 'stable functions', "SELECT a.id, b.t, random() < 2 $join WHERE a.at < now() - interval '1 day' AND a.day::timestamptz = a.at AND current_setting('my.n') = '0' AND CURRENT_USER <> 'alice'");
+same(1, 'stable functions, and a subquery', "SELECT a.id, (SELECT t FROM b WHERE b.id = a.fk) FROM a WHERE current_setting('my.n')::int + a.zero < 50");
+same(1, 'a policy that looks at a setting', 'SET ROLE alice; SELECT tenants.id, b.t FROM tenants JOIN b ON b.id = tenants.fk');
+same(1, 'an insert', "BEGIN; CREATE TABLE new (id int PRIMARY KEY, t text, at date); INSERT INTO new SELECT a.id, b.t, CURRENT_DATE $join WHERE a.day::timestamptz = a.at AND current_setting('my.n') = '0' ON CONFLICT DO NOTHING; SELECT 'rows that are new', count(*) FROM new WHERE at IS NOT NULL; ROLLBACK");
+same(1, 'an update', "BEGIN; UPDATE b SET t = a.id FROM a WHERE b.id = a.fk AND a.day::timestamptz = a.at AND current_setting('my.n') = '0'; SELECT 'rows that have changed', count(*) FROM b WHERE t NOT LIKE 'text%'; ROLLBACK");
+same(1, 'an aggregate of rows that a cursor gets', "BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.t $join WHERE a.id > 3; FETCH 150 FROM c; SET my.n = '5'; FETCH 100 FROM c; COMMIT");
+
+# INVARIANT-98: who may call a function is asked when the statement begins, and
+# of who began it.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION g(i int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN i; END';
+	CREATE FUNCTION forbid(i int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN REVOKE EXECUTE ON FUNCTION g FROM PUBLIC; RETURN i; END';
+	CREATE FUNCTION become(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('role', 'alice', false); RETURN i; END $$;
+	ALTER TABLE a OWNER TO boss});
+same(1, 'privileges that are revoked', 'SET ROLE alice; SELECT forbid(0), NULL UNION ALL SELECT g(a.id), (SELECT t FROM b WHERE b.id = a.fk) FROM a');
+same(1, 'conditions, and privileges that are revoked', 'SET ROLE alice; SELECT forbid(0) UNION ALL SELECT a.id FROM a WHERE (SELECT length(t) FROM b WHERE b.id = a.fk) + g(a.id) > 0');
+same(1, 'another user', 'REVOKE EXECUTE ON FUNCTION g FROM PUBLIC; SELECT become(0), NULL UNION ALL SELECT g(a.id), (SELECT t FROM b WHERE b.id = a.fk) FROM a; SELECT CURRENT_USER');
+is($node->safe_psql('postgres', "SET aio.debug_lookups = 64; SET ROLE alice; SELECT count(x) FROM (SELECT a.id, (SELECT t FROM b WHERE b.id = a.fk) x FROM a) y; SELECT CURRENT_USER"),
+	"300\nalice", 'whoever runs the statement is the same afterwards');
+
+# INVARIANT-97: functions of users are not called for keys that are looked up
+# ahead, nor are notices sent for these.
+same(0, 'an operator of a unique index', 'BEGIN; INSERT INTO mine SELECT i * 7, 1 FROM generate_series(1, 150) i ON CONFLICT (id my_ops) DO NOTHING; ROLLBACK');
+same(0, 'an operator of an exclusion constraint', 'BEGIN; INSERT INTO excluded SELECT i * 7 + 3000, 1 FROM generate_series(1, 150) i; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK');
+same(0, 'an expression of a unique index', q{BEGIN; INSERT INTO words SELECT i, 'new' || i || CASE WHEN i % 10 = 0 THEN ' ' || repeat('a', 3000) ELSE '' END FROM generate_series(1, 150) i ON CONFLICT DO NOTHING; ROLLBACK});
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/leak|TRAP|still referenced|PANIC/, 'nothing has leaked');
+done_testing();
