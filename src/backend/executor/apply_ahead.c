@@ -161,7 +161,7 @@ open_ahead(AioApplyAhead *ahead)
 	limit = Min(limit, (int) ahead->nmessages / MESSAGES_PER_LOOKUP);
 	ahead->open = true;
 	ahead->idle = 0;
-	AioWindowOpen(&ahead->window, limit, false);
+	AioWindowOpen(&ahead->window, limit, AIO_ALL_ROWS);
 }
 
 static void

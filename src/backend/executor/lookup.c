@@ -49,7 +49,7 @@
  * late, or it has been forgotten again.
  */
 static bool
-loop_waits(AioLookupLoop *loop, Relation rel)
+loop_waits(AioLookups *lookups, AioLookupLoop *loop, Relation rel)
 {
 	Relation	heap = AioLoopReads(loop, rel);
 	int			limit;
@@ -62,24 +62,50 @@ loop_waits(AioLookupLoop *loop, Relation rel)
 		return false;
 	limit = AioLookupLimit(heap);
 	if (limit > 0)
-		AioOpenLoop(loop, limit);
+		AioOpenLoop(lookups, loop, limit);
 	return false;
 }
 
 static bool
-open_scan(AioLookupScan *scan)
+open_scan(AioLookups *lookups, AioLookupScan *scan)
 {
-	if (scan->window.distance_max == 0)
-	{
-		const PlanState *node = scan->target.node;
-		int			limit = AioLookupLimit(scan->target.heap);
+	PlanState  *node = scan->target.node;
+	int			limit;
+	MemoryContext old;
 
-		if (limit == 0)
-			return false;
-		AioWindowOpen(&scan->window, limit,
-					  !IsA(node, BitmapIndexScanState) &&
-					  !AioAllRowsWanted(node->state, node->plan, true));
+	if (scan->window.distance_max > 0)
+		return true;
+	limit = AioLookupLimit(scan->target.heap);
+	if (limit == 0)
+		return false;
+
+	/* a bitmap is made at once */
+	if (!IsA(node, BitmapIndexScanState))
+	{
+		old = MemoryContextSwitchTo(node->state->es_query_cxt);
+		scan->path = AioFindRowsPath(lookups, node);
+		MemoryContextSwitchTo(old);
 	}
+	AioWindowOpen(&scan->window, limit, scan->path == NULL ? AIO_ALL_ROWS : 0);
+	return true;
+}
+
+static bool
+open_tid_scan(AioLookups *lookups, AioLookupTids *tids)
+{
+	PlanState  *node = &tids->node->ss.ps;
+	int			limit;
+	MemoryContext old;
+
+	if (tids->window.distance_max > 0)
+		return true;
+	limit = AioLookupLimit(tids->node->ss.ss_currentRelation);
+	if (limit == 0)
+		return false;
+	old = MemoryContextSwitchTo(node->state->es_query_cxt);
+	tids->path = AioFindRowsPath(lookups, node);
+	MemoryContextSwitchTo(old);
+	AioWindowOpen(&tids->window, limit, 0);
 	return true;
 }
 
@@ -93,18 +119,19 @@ wait_begins(const QueryDesc *query, Relation rel, BlockNumber block)
 	foreach_ptr(AioLookupScan, scan, lookups->scans)
 	{
 		if ((scan->target.heap == rel || scan->target.index == rel) &&
-			open_scan(scan))
+			open_scan(lookups, scan))
 			AioLookUpScan(scan, rel, block);
 	}
 	foreach_ptr(AioLookupTids, tids, lookups->tid_scans)
 	{
-		if (tids->node->ss.ss_currentRelation == rel)
+		if (tids->node->ss.ss_currentRelation == rel &&
+			open_tid_scan(lookups, tids))
 			AioLookUpTids(tids, block);
 	}
 	foreach_ptr(AioLookupLoop, loop, lookups->loops)
 	{
 		if (!loop->closed_for_good)
-			late |= loop_waits(loop, rel);
+			late |= loop_waits(lookups, loop, rel);
 	}
 	if (late)
 		aio_usage[AIO_KIND_LOOKUP].waited++;
@@ -149,14 +176,16 @@ static void
 entries_awaited(const EState *estate)
 {
 	AioExecutorRun *run = AioRunning();
+	AioLookups *lookups;
 
 	if (run == NULL || run->query->estate != estate || aio_lookup_ahead == 0 ||
 		++run->misses < WAITS_BEFORE_SEARCH)
 		return;
-	foreach_ptr(AioLookupLoop, loop, AioLookupsOf(run->query)->loops)
+	lookups = AioLookupsOf(run->query);
+	foreach_ptr(AioLookupLoop, loop, lookups->loops)
 	{
 		if (loop->insert != NULL && !loop->open && !loop->closed_for_good)
-			(void) loop_waits(loop, NULL);
+			(void) loop_waits(lookups, loop, NULL);
 	}
 }
 
@@ -173,11 +202,14 @@ look_at_once(QueryDesc *query)
 
 		foreach_ptr(AioLookupScan, scan, lookups->scans)
 		{
-			if (open_scan(scan))
+			if (open_scan(lookups, scan))
 				AioGoOnLookingUp(scan);
 		}
 		foreach_ptr(AioLookupTids, tids, lookups->tid_scans)
-			AioGoOnLookingUpTids(tids);
+		{
+			if (open_tid_scan(lookups, tids))
+				AioGoOnLookingUpTids(tids);
+		}
 		foreach_ptr(AioLookupLoop, loop, lookups->loops)
 		{
 			Relation	heap = AioLoopReads(loop, NULL);
@@ -185,7 +217,7 @@ look_at_once(QueryDesc *query)
 
 			/* a run that moves nowhere has been here before */
 			if (limit > 0 && !loop->open && !loop->closed_for_good)
-				AioOpenLoop(loop, limit);
+				AioOpenLoop(lookups, loop, limit);
 		}
 	}
 }

@@ -25,20 +25,25 @@
  * The distance is that between what is needed now and the last that is looked
  * up.  It is 0 as long as nobody has to wait, doubles while lookups ahead begin
  * reads, and halves when they find everything in memory.
+ *
+ * What is known to be wanted may be looked up.  What is beyond that may turn
+ * out to be in vain, and is limited by what has been so far.  Its user counts
+ * pages, over all scans of a node.
  */
 typedef struct AioLookupWindow
 {
 	int			distance;
 	int			distance_max;	/* most that may be looked up ahead */
-	bool		may_stop;		/* what is ahead may never be needed */
-	uint64		needed;			/* so far */
+	uint64		wanted;			/* so many are, after the one needed now */
+	uint64		needed;			/* pages, so far */
+	uint64		in_vain;		/* pages that were looked up and not needed */
 	int			looked;			/* lookups ahead since it was adjusted last, */
 	bool		has_read;		/* and did any of them begin a read? */
 } AioLookupWindow;
 
 extern void AioWindowOpen(AioLookupWindow *window, int distance_max,
-						  bool may_stop);
-extern bool AioWindowBegins(AioLookupWindow *window);
+						  uint64 wanted);
+extern int	AioWindowDistance(const AioLookupWindow *window);
 extern void AioWindowAdjust(AioLookupWindow *window, bool has_read);
 extern void AioWindowLooked(AioLookupWindow *window, int nlookups,
 							bool has_read);
@@ -185,13 +190,10 @@ typedef struct AioLookupProjection
 /* INSERT and MERGE (lookup_insert.c) */
 typedef struct AioLookupInsert AioLookupInsert;
 
-/* How many rows of a loop are going to be asked for? */
-typedef enum AioRowsAsked
-{
-	AIO_ASKED_BY_PLAN,			/* as the nodes above it want */
-	AIO_ASKED_BY_RUN,			/* as whoever runs the plan wants */
-	AIO_ASKED_ALL,
-} AioRowsAsked;
+/* How many more rows of a node are going to be asked for (rows_wanted.c) */
+typedef struct AioRowsPath AioRowsPath;
+
+#define AIO_ALL_ROWS	PG_UINT64_MAX
 
 /*
  * A loop that looks up indexes for each outer row: a nested loop, a node in
@@ -213,9 +215,9 @@ typedef struct AioLookupLoop
 	AioLookupProjection *projection;	/* if its rows are evaluated later */
 	AioLookupInsert *insert;
 	AioToast   *toast;
-	AioRowsAsked asked;
-	LimitState *limit;			/* whose rows are those of the loop, or NULL */
-	bool		may_stop;
+	bool		is_top;			/* its rows go to whoever runs the statement */
+	struct AioLookups *lookups;
+	AioRowsPath *path;			/* to 'outer' */
 	int			waits;			/* for pages of the targets, while closed */
 	int			waits_wanted;	/* to open */
 	bool		closed_for_good;	/* its outer rows cannot be had ahead */
@@ -224,7 +226,9 @@ typedef struct AioLookupLoop
 	/* while rows are taken ahead */
 	bool		open;
 	AioLookupWindow window;
-	MemoryContext context;		/* what follows, and rows */
+	MemoryContext context;		/* what follows */
+	MemoryContext row_context;	/* slots */
+	Size		memory;			/* of that, as the statement counts it */
 	MemoryContext probe_context;	/* keys, until all probes have ended */
 	ExprContext *econtext;
 	bool		watches_rescan;
@@ -239,26 +243,35 @@ typedef struct AioLookupLoop
 	uint32		nprobed;		/* rows ahead whose probes have made all steps */
 	bool	   *begun;			/* of each slot, for nsteps targets:
 								 * AioAddProbe() */
-	bool		at_end;			/* there is no further outer row */
-	ErrorData  *error;			/* that is raised when all have been taken */
+	bool		at_end;			/* no further outer row is asked for */
+	ErrorData  *error;			/* that is raised when all have been taken;
+								 * the nodes below are not executed any more */
 } AioLookupLoop;
+
+/* TIDs that a scan looks at at a time */
+#define AIO_TIDS_MAX	256
 
 /* A scan that reads heap pages in the order of an index, or has array keys. */
 typedef struct AioLookupScan
 {
 	AioLookupTarget target;
 	AioLookupWindow window;
+	AioRowsPath *path;			/* NULL: no plan makes it, or all are wanted */
+	bool		watches_rescan;
 	ItemPointerData last;		/* TID looked up last */
 	int			nahead;			/* looked up, as many before that one and it */
+	bool		pages[AIO_TIDS_MAX];	/* for which of them there is a page
+										 * to be read */
+	BlockNumber next;			/* page of the index, looked up too */
 	bool		goes_on;		/* looks further ahead as rows are returned */
 	int			rows;			/* returned since the scan looked ahead last */
 
 	/* array keys */
 	bool		searches;		/* has some, and may be probed for them */
+	bool		matches_once;	/* each search finds at most one row */
 	int			search;			/* that was probed last */
 	int			search_probed;	/* the last one whose probe has made all steps */
 	bool	   *begun;			/* of some searches: AioAddProbe() */
-	int			nsearches;		/* ahead, when that was done */
 	MemoryContext context;		/* keys */
 } AioLookupScan;
 
@@ -267,6 +280,8 @@ typedef struct AioLookupTids
 {
 	TidScanState *node;
 	AioLookupWindow window;
+	AioRowsPath *path;
+	bool		watches_rescan;
 	int			position;		/* when it was looked up last, */
 	int			looked;			/* as far as the TID before this one */
 	bool		goes_on;		/* looks further ahead as rows are returned */
@@ -277,14 +292,15 @@ typedef struct AioLookups
 {
 	struct AioLookups *next;
 	EState	   *estate;
-	PlanState  *root;			/* of the plan; NULL: there is none */
 	MemoryContext context;
 	List	   *loops;			/* of AioLookupLoop */
 	List	   *scans;			/* of AioLookupScan */
 	List	   *tid_scans;		/* of AioLookupTids */
 	List	   *nodes;			/* of AioLookupNode */
 	List	   *subplans;		/* PlanStates that have been searched */
-	List	   *limits;			/* of LimitState */
+	PlanState  *top;
+	bool		all_wanted;		/* of its rows, whoever runs it */
+	Size		memory;			/* that rows ahead use in all loops */
 	List	   *marked;			/* PlanStates that a merge join has go back */
 	List	   *stopped;		/* scans of which a join, or EXISTS, takes the
 								 * first row that matches */
@@ -341,9 +357,14 @@ extern List *AioAddValues(List *probes, AioToast *toast, TupleTableSlot *row,
 						  int ahead, bool *begun, bool again, bool near);
 extern void AioCloseToast(AioToast *toast);
 
+/* rows_wanted.c */
+extern AioRowsPath *AioFindRowsPath(const AioLookups *lookups, PlanState *node);
+extern uint64 AioRowsOfPath(const AioRowsPath *path, AioLookupLayer layer);
+
 /* lookup_loop.c */
 extern Relation AioLoopReads(const AioLookupLoop *loop, Relation rel);
-extern void AioOpenLoop(AioLookupLoop *loop, int distance_max);
+extern void AioOpenLoop(AioLookups *lookups, AioLookupLoop *loop,
+						int distance_max);
 
 /* lookup_tid.c */
 extern AioLookupTarget *AioFindTids(TidScanState *node);

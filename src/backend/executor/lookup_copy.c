@@ -114,10 +114,13 @@ make_copy(TableScanDesc scan, List *columns)
 	copy->scan = scan;
 	copy->loop = AioNewLoop(&copy->node.ss.ps, &copy->node.ss.ps,
 							AIO_LOOKUP_VALUES);
-	copy->loop->asked = AIO_ASKED_ALL;
+	copy->loop->lookups = lookups;
+	copy->loop->is_top = true;
 	copy->loop->toast = AioMakeToast(list_intersection_int(AioToastColumns(RelationGetDescr(scan->rs_rd)),
 														   columns));
 	lookups->loops = list_make1(copy->loop);
+	lookups->top = &copy->node.ss.ps;
+	lookups->all_wanted = true;
 	callback->func = forget_copy;
 	callback->arg = copy;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
@@ -163,7 +166,7 @@ count_wait(CopyAhead *copy, TableScanDesc scan, List *columns)
 	if (copy == NULL)
 		copy = make_copy(scan, columns);
 	if (!copy->loop->closed_for_good)
-		AioOpenLoop(copy->loop, limit);
+		AioOpenLoop(copy->loop->lookups, copy->loop, limit);
 }
 
 /*

@@ -19,14 +19,15 @@
  * may be inserted (lookup_insert.c), and rows of any node, if they go to
  * somebody who wants to know such values (lookup_toast.c).
  *
- * INVARIANT-62: outer rows are taken ahead only if producing them has no side
- * effects besides an error.  If a row may never be needed, producing it cannot
- * fail for what is in it; otherwise the error is raised when all rows before it
- * have been returned.  INVARIANT-96: nor are they if they could be other ones
- * when it is their turn (volatility.c).
+ * INVARIANT-62: outer rows are taken ahead only if they are known to be wanted
+ * (rows_wanted.c), and producing them has no side effects besides an error.
+ * The error, whatever it is about, is raised when all rows before it have been
+ * returned.  INVARIANT-96: nor are they if they could be other ones when it is
+ * their turn (volatility.c).
  *
- * Rows ahead are copies of bounded size (work_mem).  They are forgotten when
- * the node is rescanned, which its expression context tells.
+ * Rows ahead are copies, whose size is bounded by work_mem for all loops of the
+ * statement.  They are forgotten when the node is rescanned, which its
+ * expression context tells, and their memory is given back at the node's end.
  *
  * Tests: src/test/aio/lookup.
  *
@@ -67,6 +68,9 @@ static TupleTableSlot *next_row(void *arg);
 
 /* after so many waits, a loop that has gained nothing is tried again */
 #define WAITS_WANTED_MAX	1024
+
+/* memory of copies that is kept when the node is rescanned */
+#define MEMORY_KEPT		(32 * 1024)
 
 /* targets of an inserted row that two steps are made for */
 #define INSERT_STEPS	8
@@ -122,34 +126,6 @@ params_are_computed(const EState *estate)
 }
 
 /*
- * Has a node been told how many of its rows are wanted?  A sort has no others
- * then.
- */
-static bool
-is_bounded(PlanState *node)
-{
-	switch (nodeTag(node))
-	{
-		case T_ResultState:
-			return outerPlanState(node) != NULL && is_bounded(outerPlanState(node));
-		case T_SubqueryScanState:
-			return is_bounded(castNode(SubqueryScanState, node)->subplan);
-		case T_AppendState:
-		case T_MergeAppendState:
-		case T_GatherState:
-		case T_GatherMergeState:
-			/* each child is told the same */
-			return true;
-		case T_SortState:
-			return castNode(SortState, node)->bounded;
-		case T_IncrementalSortState:
-			return castNode(IncrementalSortState, node)->bounded;
-		default:
-			return false;
-	}
-}
-
-/*
  * Is a statement executed in parts?  Then WHERE CURRENT OF may ask a node which
  * row it is at.
  */
@@ -166,8 +142,6 @@ stops_at_rows(const EState *estate)
 static bool
 rows_do(AioLookupLoop *loop, int demands)
 {
-	if (loop->may_stop)
-		demands |= AIO_NO_ERRORS;
 	if (loop->projection == NULL)
 		return AioRowsHaveSideEffects(loop->outer, demands);
 	return AioPartialRowsHaveSideEffects(loop->node, loop->projection->early_quals,
@@ -181,19 +155,14 @@ rows_do(AioLookupLoop *loop, int demands)
 static bool
 rows_have_side_effects(AioLookupLoop *loop)
 {
-	const AioLookups *lookups;
-
-	/* a row that is not needed may not be locked, either */
-	if (loop->may_stop && IsolationIsSerializable())
-		return true;
 	if (loop->projection != NULL && stops_at_rows(loop->node->state))
 		return true;
 	if (!rows_do(loop, AIO_FIXED))
 		return false;
-	lookups = AioNotedStatement(loop->node->state);
 	loop->undisturbed = true;
-	return lookups->root == NULL ||
-		!AioPlanChangesNothing(lookups->root, false) || rows_do(loop, AIO_AHEAD);
+	return loop->lookups->all_wanted ||
+		!AioPlanChangesNothing(loop->lookups->top, false) ||
+		rows_do(loop, AIO_AHEAD);
 }
 
 /*
@@ -217,7 +186,7 @@ AioLoopReads(const AioLookupLoop *loop, Relation rel)
 
 /* Begin to take outer rows ahead, if that can be done. */
 void
-AioOpenLoop(AioLookupLoop *loop, int distance_max)
+AioOpenLoop(AioLookups *lookups, AioLookupLoop *loop, int distance_max)
 {
 	EState	   *estate = loop->outer->state;
 
@@ -225,17 +194,23 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 
 	if (loop->context == NULL)
 	{
-		loop->may_stop = loop->asked == AIO_ASKED_BY_PLAN &&
-			!AioAllRowsWanted(estate, loop->limit != NULL ?
-							  loop->limit->ps.plan : loop->outer->plan, true);
+		MemoryContext old;
+
+		loop->lookups = lookups;
 		if (rows_have_side_effects(loop))
 		{
 			loop->closed_for_good = true;
 			return;
 		}
+		old = MemoryContextSwitchTo(estate->es_query_cxt);
+		loop->path = AioFindRowsPath(lookups, loop->outer);
+		MemoryContextSwitchTo(old);
 		loop->context = AllocSetContextCreate(estate->es_query_cxt,
 											  "outer rows ahead",
 											  ALLOCSET_DEFAULT_SIZES);
+		loop->row_context = AllocSetContextCreate(loop->context,
+												  "copies of rows ahead",
+												  ALLOCSET_SMALL_SIZES);
 		loop->probe_context = AllocSetContextCreate(loop->context,
 													"probes",
 													ALLOCSET_DEFAULT_SIZES);
@@ -245,9 +220,11 @@ AioOpenLoop(AioLookupLoop *loop, int distance_max)
 	}
 	AioLookupAttach(loop->outer, loop->layer, next_row, loop);
 	loop->open = true;
-	loop->at_end = false;
+	loop->at_end = loop->error != NULL;
 	loop->rows_without_values = 0;
-	AioWindowOpen(&loop->window, Min(distance_max, loop->nslots - 2), loop->may_stop);
+
+	/* how many are wanted is asked whenever rows are taken */
+	AioWindowOpen(&loop->window, Min(distance_max, loop->nslots - 2), AIO_ALL_ROWS);
 }
 
 /* AioCompileAgain() */
@@ -297,6 +274,35 @@ prepare(AioLookupLoop *loop)
 										 loop->nsteps * sizeof(bool));
 }
 
+/*
+ * The memory that copies of rows use in all loops of the statement, this one's
+ * as it is now.
+ */
+static Size
+memory_used(AioLookupLoop *loop)
+{
+	Size		now = MemoryContextMemAllocated(loop->row_context, false);
+
+	loop->lookups->memory += now - loop->memory;
+	loop->memory = now;
+	return loop->lookups->memory;
+}
+
+/*
+ * Give back the memory of copies.  The one that was returned last is not looked
+ * at any more.
+ */
+static void
+free_rows(AioLookupLoop *loop)
+{
+	Assert(rows_ahead(loop) == 0);
+
+	MemoryContextReset(loop->row_context);
+	MemSet(loop->slots, 0, loop->nslots * sizeof(TupleTableSlot *));
+	MemoryContextReset(loop->probe_context);
+	(void) memory_used(loop);
+}
+
 /* The node is rescanned, or ends: rows ahead are not wanted any more. */
 static void
 forget_rows(Datum arg)
@@ -308,8 +314,11 @@ forget_rows(Datum arg)
 		rows_ahead(loop) * Max(list_length(loop->targets), 1);
 	loop->ntaken = loop->nfilled;
 	loop->nprobed = 0;
-	loop->at_end = false;
-	loop->error = NULL;
+
+	/* what has failed is not executed again */
+	loop->at_end = loop->error != NULL;
+	if (loop->memory > MEMORY_KEPT)
+		free_rows(loop);
 
 	/*
 	 * The node may be executed by another function from now on.  But a scan
@@ -330,8 +339,7 @@ static void
 watch_rescan(AioLookupLoop *loop)
 {
 	/* an insert is executed once, and so is what is not below other nodes */
-	if (loop->watches_rescan || loop->node->ps_ExprContext == NULL ||
-		loop->asked != AIO_ASKED_BY_PLAN)
+	if (loop->watches_rescan || loop->node->ps_ExprContext == NULL || loop->is_top)
 		return;
 	RegisterExprContextCallback(loop->node->ps_ExprContext, forget_rows,
 								PointerGetDatum(loop));
@@ -342,7 +350,7 @@ static TupleTableSlot *
 make_slot(AioLookupLoop *loop)
 {
 	const TupleTableSlotOps *ops = &TTSOpsVirtual;
-	MemoryContext old = MemoryContextSwitchTo(loop->context);
+	MemoryContext old = MemoryContextSwitchTo(loop->row_context);
 	TupleTableSlot *slot;
 
 	/* expressions may have been compiled for a certain kind */
@@ -363,9 +371,12 @@ make_slot(AioLookupLoop *loop)
 static bool
 take_row(AioLookupLoop *loop)
 {
-	TupleTableSlot *row = AioLookupBelow(loop->outer, loop->layer);
+	TupleTableSlot *row;
 	TupleTableSlot **slot;
 
+	/* an error has left the nodes below in the middle of something */
+	Assert(!loop->at_end && loop->error == NULL);
+	row = AioLookupBelow(loop->outer, loop->layer);
 	if (TupIsNull(row))
 	{
 		loop->at_end = true;
@@ -381,18 +392,24 @@ take_row(AioLookupLoop *loop)
 	return true;
 }
 
+/*
+ * Is an error about the row that is being produced, or what is read for it?
+ * Others come at any time, and whoever sends them does not want to wait.
+ */
 static bool
-memory_is_used_up(AioLookupLoop *loop)
+is_about_row(int sqlerrcode)
 {
-	return MemoryContextMemAllocated(loop->context, false) >
-		(Size) work_mem * 1024;
+	return sqlerrcode != ERRCODE_OUT_OF_MEMORY &&
+		ERRCODE_TO_CATEGORY(sqlerrcode) != ERRCODE_OPERATOR_INTERVENTION &&
+		ERRCODE_TO_CATEGORY(sqlerrcode) != ERRCODE_TRANSACTION_ROLLBACK;
 }
 
 /*
  * Take rows until there are 'wanted' ahead.  The caller needs the first of them
- * at once; an error in producing others is kept until they are needed, as
- * guard.c does it: the statement fails then in any case, and no row is produced
- * meanwhile.
+ * at once; an error in producing others is kept until they are needed.  They
+ * will be, if nothing else ends the statement: so what the nodes below have
+ * acquired is released by the abort of the transaction, and they are not
+ * executed meanwhile.
  */
 static void
 take_rows(AioLookupLoop *loop, uint32 wanted)
@@ -406,17 +423,16 @@ take_rows(AioLookupLoop *loop, uint32 wanted)
 	AioMarkErrorPoint(&point);
 	PG_TRY();
 	{
-		while (rows_ahead(loop) < wanted && !memory_is_used_up(loop) &&
-			   take_row(loop))
+		while (rows_ahead(loop) < wanted &&
+			   memory_used(loop) <= (Size) work_mem * 1024 && take_row(loop))
 			;
 	}
 	PG_CATCH();
 	{
-		if (loop->may_stop || !AioMayBeDataError(geterrcode()) ||
-			geterrcode() == ERRCODE_INTERNAL_ERROR ||
+		if (!is_about_row(geterrcode()) ||
 			GetCurrentTransactionNestLevel() != nest_level)
 			PG_RE_THROW();
-		MemoryContextSwitchTo(loop->context);
+		MemoryContextSwitchTo(loop->outer->state->es_query_cxt);
 		loop->error = CopyErrorData();
 		AioReturnToErrorPoint(&point);
 		loop->at_end = true;
@@ -509,6 +525,8 @@ is_scanned(const AioLookupTarget *target, const AppendState **pruned,
 										 NULL);
 		*pruned = target->append;
 	}
+	if (target->first_only)
+		return target->child == bms_next_member(*left, -1);
 	return bms_is_member(target->child, *left);
 }
 
@@ -730,22 +748,6 @@ probe(AioLookupLoop *loop, uint32 first)
 		loop->waits_wanted = AIO_WAITS_BEFORE_OPENING;
 }
 
-/* Rows that whoever executes the node may ask for, at most 'max'. */
-static uint32
-rows_wanted(const AioLookupLoop *loop, uint32 max)
-{
-	const LimitState *limit = loop->limit;
-
-	if (loop->asked == AIO_ASKED_BY_RUN)
-		return (uint32) AioRowsWanted(loop->outer->state, max);
-	if (limit == NULL || limit->noCount)
-		return max;
-
-	/* the position is that of the row before the one that is asked for now */
-	return (uint32) Max(Min(limit->offset + limit->count - limit->position,
-							(int64) max), 1);
-}
-
 /*
  * May more rows be taken than the one that is needed now?  This may differ from
  * one scan of the node to the next, and from one run to the next.
@@ -753,12 +755,10 @@ rows_wanted(const AioLookupLoop *loop, uint32 max)
 static bool
 may_take_ahead(const AioLookupLoop *loop)
 {
-	if (loop->undisturbed && loop->asked != AIO_ASKED_BY_RUN &&
+	if (loop->undisturbed && !loop->is_top &&
 		AioSomebodyIsBetween(loop->outer->state))
 		return false;
-	return params_are_computed(loop->outer->state) &&
-		(loop->projection == NULL || loop->limit != NULL ||
-		 !is_bounded(loop->node));
+	return params_are_computed(loop->outer->state);
 }
 
 /* Have as many rows ahead as the window allows, and their keys probed. */
@@ -770,12 +770,14 @@ look_ahead(AioLookupLoop *loop)
 	prepare(loop);
 	if (loop->projection != NULL)
 		AioProjectLater(loop->node, loop->projection, true);
+
 	if (may_take_ahead(loop))
 	{
 		if (!loop->at_end)
 		{
 			loop->taking = true;
-			take_rows(loop, rows_wanted(loop, loop->window.distance + 1));
+			take_rows(loop, (uint32) Min(AioRowsOfPath(loop->path, loop->layer),
+										 (uint64) loop->window.distance + 1));
 			loop->taking = false;
 		}
 		probe(loop, first);
@@ -822,12 +824,7 @@ next_ahead(AioLookupLoop *loop)
 		return *slot_of(loop, loop->ntaken++);
 	}
 	if (loop->error != NULL)
-	{
-		ErrorData  *error = loop->error;
-
-		loop->error = NULL;
-		ReThrowError(error);
-	}
+		ReThrowError(loop->error);
 	return NULL;
 }
 
@@ -841,8 +838,7 @@ next_row(void *arg)
 	Assert(loop->open);
 
 	/* a cursor moves back: it has been given all rows that were ahead */
-	if (loop->asked == AIO_ASKED_BY_RUN &&
-		!ScanDirectionIsForward(loop->outer->state->es_direction))
+	if (loop->is_top && !ScanDirectionIsForward(loop->outer->state->es_direction))
 	{
 		Assert(rows_ahead(loop) == 0);
 		return AioLookupBelow(loop->outer, loop->layer);
@@ -851,21 +847,24 @@ next_row(void *arg)
 	{
 		TupleTableSlot *row;
 
-		window->needed++;
 		watch_rescan(loop);
-		if (window->distance == 0 && rows_ahead(loop) == 0 && !loop->at_end)
+		if (rows_ahead(loop) == 0 && !loop->at_end &&
+			(window->distance == 0 ||
+			 AioRowsOfPath(loop->path, loop->layer) == 1))
 		{
-			/* not yet, or nothing is gained as everything is in memory */
+			/* no other row is wanted, or everything is in memory */
 			if (loop->projection != NULL)
 				AioProjectLater(loop->node, loop->projection, false);
-			if (!AioWindowBegins(window))
+			if (window->distance == 0)
 				close_loop(loop);
 			return AioLookupBelow(loop->outer, loop->layer);
 		}
 		row = next_ahead(loop);
+		if (row == NULL)
+			free_rows(loop);
 
 		/* a cursor may move back, and begin again */
-		if (row == NULL && loop->asked == AIO_ASKED_BY_RUN)
+		if (row == NULL && loop->is_top)
 			loop->at_end = false;
 		if (row != NULL && loop->projection != NULL)
 		{

@@ -198,8 +198,14 @@ find_targets(PlanState *node, void *context)
 					append->as_prune_state->do_exec_prune &&
 					pruning_can_be_had(append->as_prune_state);
 
+				/*
+				 * If one row may be enough, only the first child that is left
+				 * is known to be executed.
+				 */
 				for (int i = 0; i < append->as_nplans; i++)
 				{
+					if (i > 0 && walk.first_only && !prunes)
+						break;
 					if (prunes)
 					{
 						walk.append = append;
@@ -210,6 +216,13 @@ find_targets(PlanState *node, void *context)
 				return false;
 			}
 
+		case T_ResultState:
+			/* it may ask for nothing */
+			if (castNode(ResultState, node)->resconstantqual != NULL)
+				return false;
+			walk.stops = false;
+			return planstate_tree_walker(node, find_targets, &walk);
+
 		case T_LimitState:
 		case T_MergeJoinState:
 		case T_UniqueState:
@@ -217,8 +230,15 @@ find_targets(PlanState *node, void *context)
 			walk.stops = false;
 			return planstate_tree_walker(node, find_targets, &walk);
 
-		case T_SortState:
 		case T_AggState:
+			/* the first group is not all of the input */
+			walk.stops = false;
+			if (castNode(Agg, node->plan)->aggstrategy == AGG_PLAIN ||
+				castNode(Agg, node->plan)->aggstrategy == AGG_HASHED)
+				walk.first_only = false;
+			return planstate_tree_walker(node, find_targets, &walk);
+
+		case T_SortState:
 		case T_HashState:
 			walk.first_only = walk.stops = false;
 			return planstate_tree_walker(node, find_targets, &walk);
@@ -308,32 +328,6 @@ add_nested_loop(AioLookups *lookups, NestLoopState *node)
 	lookups->loops = lappend(lookups->loops, loop);
 }
 
-/* The LIMIT whose rows are those of this node, or NULL. */
-static LimitState *
-limit_above(const AioLookups *lookups, const PlanState *node)
-{
-	foreach_node(LimitState, limit, lookups->limits)
-	{
-		const PlanState *below = outerPlanState(limit);
-
-		if (limit->limitOption == LIMIT_OPTION_WITH_TIES)
-			continue;
-		while (below != node)
-		{
-			if (below->qual == NULL && IsA(below, ResultState) &&
-				outerPlanState(below) != NULL)
-				below = outerPlanState(below);
-			else if (below->qual == NULL && IsA(below, SubqueryScanState))
-				below = ((const SubqueryScanState *) below)->subplan;
-			else
-				break;
-		}
-		if (below == node)
-			return limit;
-	}
-	return NULL;
-}
-
 /*
  * Subqueries, or values, in the target list or the conditions of a node.  One
  * that has to go back may not be ahead.
@@ -353,18 +347,13 @@ add_projection(AioLookups *lookups, PlanState *node)
 	loop = AioNewLoop(node, node, AIO_LOOKUP_PROJECTION);
 	loop->projection = projection;
 	loop->params = projection->params;
-	loop->limit = limit_above(lookups, node);
 	if (projection->values != NIL)
 		loop->toast = AioMakeToast(NIL);
 
-	/*
-	 * How far a limit has come does not tell what one below another has
-	 * taken. And a target list is evaluated later by one only.
-	 */
+	/* a target list is evaluated later by one only */
 	foreach_ptr(AioLookupLoop, other, lookups->loops)
 	{
-		if ((loop->limit != NULL && other->limit == loop->limit) ||
-			(other->node == node && other->projection != NULL))
+		if (other->node == node && other->projection != NULL)
 			return;
 	}
 	foreach_node(SubPlan, subplan, projection->subplans)
@@ -414,7 +403,7 @@ add_values(AioLookups *lookups, PlanState *node, bool rescanned)
 		return;
 	loop = AioNewLoop(node, node, AIO_LOOKUP_VALUES);
 	loop->toast = AioMakeToast(columns);
-	loop->asked = rescanned ? AIO_ASKED_BY_PLAN : AIO_ASKED_BY_RUN;
+	loop->is_top = !rescanned;
 	lookups->loops = lappend(lookups->loops, loop);
 }
 
@@ -451,13 +440,36 @@ searches(AioLookupTarget *target)
 	return has_arrays;
 }
 
+/*
+ * Does a scan compare all columns of a unique key for equality?  Then each of
+ * its searches finds at most one row.
+ */
+static bool
+matches_once(const AioLookupTarget *target)
+{
+	const FormData_pg_index *index = target->index->rd_index;
+	Bitmapset  *columns = NULL;
+
+	if (!index->indisunique || !index->indimmediate)
+		return false;
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		const ScanKeyData *key = &target->keys[i];
+
+		if ((key->sk_flags & (SK_ROW_HEADER | SK_SEARCHNULL | SK_SEARCHNOTNULL)) == 0 &&
+			key->sk_strategy == BTEqualStrategyNumber)
+			columns = bms_add_member(columns, key->sk_attno);
+	}
+	return bms_num_members(columns) == index->indnkeyatts;
+}
+
 /* A node that inserts rows, unless they conflict with others, or match them. */
 static void
 add_insert(AioLookups *lookups, ModifyTableState *node)
 {
 	PlanState  *outer = outerPlanState(node);
 	bool		later;
-	AioLookupInsert *insert = AioFindInsertLookups(node, lookups->root, &later);
+	AioLookupInsert *insert = AioFindInsertLookups(node, lookups->top, &later);
 	AioLookupProjection *projection = NULL;
 	AioLookupLoop *loop;
 
@@ -486,6 +498,8 @@ add_scan(AioLookups *lookups, PlanState *node, Relation bitmap_heap)
 		return;
 	scan->search = PG_INT32_MIN;
 	scan->searches = searches(&scan->target);
+	scan->matches_once = scan->searches && matches_once(&scan->target);
+	scan->next = InvalidBlockNumber;
 	scan->target.leaf_only = bitmap_heap != NULL;
 	scan->target.first_only = list_member_ptr(lookups->stopped, node);
 	if (scan->searches ||
@@ -577,9 +591,6 @@ find_lookups(PlanState *node, void *context)
 			/* aggregates are given whole rows, and keys are compared */
 			add_values(lookups, outerPlanState(node), true);
 			break;
-		case T_LimitState:
-			lookups->limits = lappend(lookups->limits, node);
-			break;
 		case T_MergeJoinState:
 			lookups->marked = lappend(lookups->marked, innerPlanState(node));
 			break;
@@ -601,7 +612,7 @@ find_lookups(PlanState *node, void *context)
 void
 AioFindLookups(AioLookups *lookups, const QueryDesc *query)
 {
-	lookups->root = query->planstate;
+	lookups->top = query->planstate;
 	add_top(lookups, query);
 	(void) find_lookups(query->planstate, lookups);
 }

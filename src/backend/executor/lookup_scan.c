@@ -34,15 +34,57 @@
 #include "aio/read.h"
 #include "aio/usage.h"
 #include "catalog/catalog.h"
+#include "executor/executor.h"
 #include "lookup.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-/* TIDs asked of the access method at a time */
-#define TIDS_MAX	256
-
 /* chunks of a value that are on one page of a TOAST table, if it has no gaps */
 #define CHUNKS_PER_PAGE		EXTERN_TUPLES_PER_PAGE
+
+/* How many of these TIDs, and the page of the index, have pages to be read? */
+static int
+count_pages(const AioLookupScan *lookup, int ntids, bool next)
+{
+	int			npages = next && BlockNumberIsValid(lookup->next) ? 1 : 0;
+
+	for (int i = 0; i < ntids; i++)
+		npages += lookup->pages[i];
+	return npages;
+}
+
+/* The node is rescanned, or ends: what is ahead has been looked up in vain. */
+static void
+forget_ahead(Datum arg)
+{
+	AioLookupScan *lookup = (AioLookupScan *) DatumGetPointer(arg);
+
+	lookup->watches_rescan = false;
+	lookup->window.in_vain += count_pages(lookup, lookup->nahead, true);
+	lookup->nahead = 0;
+	lookup->next = InvalidBlockNumber;
+}
+
+/*
+ * How many rows are wanted, after the one at hand?  Each comes from a TID, and
+ * more TIDs than rows may be looked at.
+ */
+static void
+find_wanted(AioLookupScan *lookup)
+{
+	PlanState  *node = lookup->target.node;
+	uint64		rows;
+
+	if (lookup->path == NULL)
+		return;
+	rows = AioRowsOfPath(lookup->path, AIO_LOOKUP_SCAN);
+	lookup->window.wanted = rows == AIO_ALL_ROWS ? rows : rows - 1;
+	if (lookup->watches_rescan)
+		return;
+	RegisterExprContextCallback(node->ps_ExprContext, forget_ahead,
+								PointerGetDatum(lookup));
+	lookup->watches_rescan = true;
+}
 
 /* The scan, if it has begun. */
 static IndexScanDesc
@@ -107,6 +149,27 @@ read_neighbours(Relation heap, Neighbours *pages, bool *has_read)
 }
 
 /*
+ * Of the TIDs that come next, 'known' have been looked up.  What else has been
+ * is behind by now, and has been needed.
+ */
+static void
+count_needed(AioLookupScan *lookup, int known)
+{
+	int			nbehind = Max(lookup->nahead - known, 0);
+
+	lookup->window.needed += count_pages(lookup, nbehind, known == 0);
+	if (known == 0)
+		lookup->next = InvalidBlockNumber;
+	memmove(lookup->pages, lookup->pages + nbehind,
+			(lookup->nahead - nbehind) * sizeof(bool));
+
+	/* a scan that goes back to a mark has needed more of them */
+	for (int i = lookup->nahead - nbehind; i < known; i++)
+		lookup->pages[i] = false;
+	lookup->nahead = known;
+}
+
+/*
  * Begin to read the heap pages of the rows that come next, as far as the window
  * allows, and the next page of the index.  Returns how many rows have not been
  * looked up before.  *has_read is set if reads have begun.
@@ -116,23 +179,24 @@ read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 				ScanDirection direction, bool *has_read)
 {
 	const AioLookupTarget *target = &lookup->target;
-	int			distance = lookup->window.distance;
-	ItemPointerData tids[TIDS_MAX];
+	int			distance;
+	ItemPointerData tids[AIO_TIDS_MAX];
 	BlockNumber next = InvalidBlockNumber;
 	BlockNumber last = ItemPointerGetBlockNumberNoCheck(&scan->xs_heaptid);
 	Buffer		vmbuffer = InvalidBuffer;
 	Neighbours	pages = {0};
 	bool		full = false;
-	int			ntids = target->ops->upcoming(scan, direction, 0, tids, TIDS_MAX, &next);
+	int			ntids = target->ops->upcoming(scan, direction, 0, tids, AIO_TIDS_MAX, &next);
 	int			known = count_known(lookup, tids, ntids);
 
-	lookup->window.needed += Max(lookup->nahead - known, 0);
-	lookup->nahead = known;
+	count_needed(lookup, known);
+	distance = AioWindowDistance(&lookup->window);
 	ntids = Min(ntids, distance);
 	for (int i = known; i < ntids && !full; i++)
 	{
 		BlockNumber wanted = ItemPointerGetBlockNumber(&tids[i]);
 
+		lookup->pages[i] = false;
 		if (wanted != last &&
 			!(target->index_only && VM_ALL_VISIBLE(target->heap, wanted, &vmbuffer)))
 		{
@@ -145,6 +209,7 @@ read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 				pages.ahead = i;
 			}
 			pages.nblocks++;
+			lookup->pages[i] = true;
 		}
 		last = wanted;
 	}
@@ -161,7 +226,10 @@ read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
 	if (!full && ntids < distance && BlockNumberIsValid(next))
+	{
 		*has_read |= AioReadAhead(target->index, next) == AIO_READ_AHEAD_BEGUN;
+		lookup->next = next;
+	}
 	AioSubmitBatch();
 	return Max(ntids - known, 0);
 }
@@ -180,6 +248,7 @@ look_up(AioLookupScan *lookup, IndexScanDesc scan, bool waits, bool in_hand)
 
 	if (node != NULL)
 		direction = ScanDirectionCombine(node->state->es_direction, direction);
+	find_wanted(lookup);
 	if (waits)
 	{
 		lookup->window.needed++;
@@ -271,7 +340,7 @@ look_up_all(AioLookupScan *lookup, IndexScanDesc scan, ScanDirection direction,
 	if (limit == 0)
 		return;
 	if (lookup->window.distance == 0 || lookup->window.distance_max != limit)
-		AioWindowOpen(&lookup->window, limit, false);
+		AioWindowOpen(&lookup->window, limit, AIO_ALL_ROWS);
 	look_up(lookup, scan, false, true);
 }
 
@@ -321,6 +390,7 @@ AioNextChunk(SysScanDesc scan, ScanDirection direction)
 		MemSet(&lookup, 0, sizeof(lookup));
 		lookup.window.distance_max = AioLookupLimit(scan->heap_rel) * CHUNKS_PER_PAGE;
 		lookup.window.distance = lookup.window.distance_max;
+		lookup.window.wanted = AIO_ALL_ROWS;
 		open = lookup.window.distance > 0 ? scan : NULL;
 		if (open == NULL)
 			return chunk;

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "access/relscan.h"
+#include "aio/lookup.h"
 #include "aio/task_port.h"
 #include "lookup.h"
 #include "port/pg_bitutils.h"
@@ -36,7 +37,25 @@ typedef struct Searches
 	int			first;			/* that has not been through both steps */
 	int			known;			/* last that has been through the first one */
 	int			near;			/* last in the nearer half of the window */
+	int			distance;		/* last of all */
 } Searches;
+
+/*
+ * How many searches ahead may be probed?  A probe reads a leaf and pages of the
+ * table, or looks at many leaves before it finds anything.  So those that may
+ * be in vain are not made: rows that are known to be wanted come from as many
+ * searches only if none has two.
+ */
+static int
+may_probe(const AioLookupScan *lookup)
+{
+	const AioLookupWindow *window = &lookup->window;
+
+	if (AIO_LOOKUPS_FORCED || window->wanted == AIO_ALL_ROWS)
+		return window->distance;
+	return lookup->matches_once ?
+		(int) Min(window->wanted, (uint64) window->distance) : 0;
+}
 
 /* Of the search for this element of the array, AioAddProbe()'s 'begun'. */
 static bool *
@@ -57,7 +76,7 @@ add_searches(const Searches *searches)
 	AioLookupScan *lookup = searches->lookup;
 	List	   *probes = NIL;
 
-	for (int ahead = searches->first; ahead <= lookup->window.distance; ahead++)
+	for (int ahead = searches->first; ahead <= searches->distance; ahead++)
 	{
 		ScanKey		keys;
 		bool	   *begun;
@@ -96,9 +115,9 @@ int
 AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
 				 ScanDirection direction, bool *has_read)
 {
-	int			distance = lookup->window.distance;
+	int			distance = may_probe(lookup);
 	Searches	searches = {.lookup = lookup,.scan = scan,.direction = direction,
-	.first = 1,.near = (distance + 1) / 2};
+	.first = 1,.near = (distance + 1) / 2,.distance = distance};
 	MemoryContext old;
 	ScanKey		keys;
 	int			nprobed = 0;
@@ -120,12 +139,10 @@ AioProbeSearches(AioLookupScan *lookup, IndexScanDesc scan,
 			searches.known = lookup->search - next + 1;
 		if (searches.known + SEARCHES_AT_A_TIME(distance) <= distance)
 		{
-			lookup->window.needed += Max(lookup->nsearches - searches.known, 0);
 			if (searches.known > 0 && lookup->search_probed >= next)
 				searches.first = lookup->search_probed - next + 2;
 			*has_read |= AioRunProbes(add_searches(&searches));
-			lookup->nsearches = Max(lookup->search - next + 1, 0);
-			nprobed = Max(lookup->nsearches - searches.known, 0);
+			nprobed = Max(lookup->search - next + 1 - searches.known, 0);
 		}
 	}
 	MemoryContextSwitchTo(old);

@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "aio/block.h"
-#include "aio/executor_run.h"
 #include "aio/read.h"
 #include "aio/usage.h"
 #include "executor/executor.h"
@@ -41,6 +40,59 @@ count_run(const TidScanState *node, int first, int end, int *nblocks)
 			(*nblocks)++;
 	}
 	return i - first;
+}
+
+/*
+ * On how many pages are the TIDs from 'first' on?  That of the TID before them
+ * is not counted.
+ */
+static int
+count_pages(const TidScanState *node, int first, int end)
+{
+	BlockNumber last = first > 0 ?
+		ItemPointerGetBlockNumber(&node->tss_TidList[first - 1]) : InvalidBlockNumber;
+	int			npages = 0;
+
+	for (int i = first; i < end; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumber(&node->tss_TidList[i]);
+
+		npages += block != last;
+		last = block;
+	}
+	return npages;
+}
+
+/*
+ * The node is rescanned, or ends: what is ahead has been looked up in vain.
+ * Its list of TIDs is there for a moment yet.
+ */
+static void
+forget_ahead(Datum arg)
+{
+	AioLookupTids *lookup = (AioLookupTids *) DatumGetPointer(arg);
+	TidScanState *node = lookup->node;
+	int			ahead = Max(node->tss_TidPtr, 0) + 1;
+
+	lookup->watches_rescan = false;
+	if (node->tss_TidList != NULL && lookup->looked > ahead)
+		lookup->window.in_vain += count_pages(node, ahead, lookup->looked);
+	lookup->position = 0;
+	lookup->looked = 0;
+}
+
+/* How many rows are wanted, after the one at hand?  Each has a TID. */
+static void
+find_wanted(AioLookupTids *lookup)
+{
+	uint64		rows = AioRowsOfPath(lookup->path, AIO_LOOKUP_SCAN);
+
+	lookup->window.wanted = rows == AIO_ALL_ROWS ? rows : rows - 1;
+	if (lookup->watches_rescan)
+		return;
+	RegisterExprContextCallback(lookup->node->ss.ps.ps_ExprContext, forget_ahead,
+								PointerGetDatum(lookup));
+	lookup->watches_rescan = true;
 }
 
 /* Begin to read pages of TIDs up to 'end'.  Returns how many TIDs are new. */
@@ -89,16 +141,21 @@ look_up(AioLookupTids *lookup, bool waits)
 	bool		has_read = false;
 	int			looked;
 
-	/* the scan has begun anew */
+	find_wanted(lookup);
+
+	/* a cursor has begun anew */
 	if (node->tss_TidPtr < lookup->position)
 		lookup->looked = 0;
-	lookup->window.needed += Max(node->tss_TidPtr - lookup->position, 0);
+	else
+		lookup->window.needed += count_pages(node, lookup->position,
+											 node->tss_TidPtr);
 	lookup->position = node->tss_TidPtr;
 	if (waits)
 		AioWindowAdjust(&lookup->window, true);
 	looked = read_pages(lookup,
 						Min(node->tss_NumTids,
-							node->tss_TidPtr + 1 + lookup->window.distance),
+							node->tss_TidPtr + 1 +
+							AioWindowDistance(&lookup->window)),
 						&has_read);
 	if (looked > 0 && !waits)
 		AioWindowLooked(&lookup->window, looked, has_read);
@@ -127,27 +184,11 @@ next_row(void *arg)
 	return row;
 }
 
-static bool
-open_window(AioLookupTids *lookup)
-{
-	PlanState  *ps = &lookup->node->ss.ps;
-	int			limit;
-
-	if (lookup->window.distance_max > 0)
-		return true;
-	limit = AioLookupLimit(lookup->node->ss.ss_currentRelation);
-	if (limit == 0)
-		return false;
-	AioWindowOpen(&lookup->window, limit,
-				  !AioAllRowsWanted(ps->state, ps->plan, true));
-	return true;
-}
-
 /* Look further ahead whenever the scan has returned some rows. */
 void
 AioGoOnLookingUpTids(AioLookupTids *lookup)
 {
-	if (lookup->goes_on || !open_window(lookup) || lookup->window.distance == 0)
+	if (lookup->goes_on || lookup->window.distance == 0)
 		return;
 	lookup->goes_on = true;
 	AioLookupAttach(&lookup->node->ss.ps, AIO_LOOKUP_SCAN, next_row, lookup);
@@ -169,8 +210,7 @@ AioLookUpTids(AioLookupTids *lookup, BlockNumber block)
 	if (node->tss_TidList == NULL || node->tss_TidPtr < 0 ||
 		node->tss_TidPtr >= node->tss_NumTids ||
 		!ScanDirectionIsForward(node->ss.ps.state->es_direction) ||
-		ItemPointerGetBlockNumber(&node->tss_TidList[node->tss_TidPtr]) != block ||
-		!open_window(lookup))
+		ItemPointerGetBlockNumber(&node->tss_TidList[node->tss_TidPtr]) != block)
 		return;
 	look_up(lookup, true);
 	AioGoOnLookingUpTids(lookup);

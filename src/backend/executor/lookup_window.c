@@ -7,8 +7,10 @@
  * is opened when lookups have had to wait, grows while looking ahead begins
  * reads, and shrinks when everything is in memory.
  *
- * What may never be needed, because a LIMIT or a cursor may stop before, is at
- * most a twentieth of what has been needed so far.
+ * INVARIANT-63: what may never be needed, because a LIMIT or a cursor may stop
+ * before, is counted in pages.  What has been looked up in vain, and what would
+ * be if all stopped now, is at most a twentieth of what has been needed, over
+ * all scans of a node.
  *
  * Tests: src/test/aio/lookup.
  *
@@ -47,44 +49,47 @@ choose_any(AioLookupWindow *window)
 #define choose_any(window) false
 #endif
 
+/* The most that may be looked up ahead at the moment. */
 static int
 limit(const AioLookupWindow *window)
 {
-	if (!window->may_stop)
-		return window->distance_max;
-	return (int) Min(window->needed / SHARE_IN_VAIN,
-					 (uint64) window->distance_max);
+	uint64		max = window->distance_max;
+	uint64		spare = window->needed / SHARE_IN_VAIN;
+
+	if (window->wanted >= max)
+		return (int) max;
+	spare -= Min(window->in_vain, spare);
+	return (int) Min(window->wanted + spare, max);
 }
 
 /* Lookups have had to wait: begin to look ahead. */
 void
-AioWindowOpen(AioLookupWindow *window, int distance_max, bool may_stop)
+AioWindowOpen(AioLookupWindow *window, int distance_max, uint64 wanted)
 {
 	Assert(distance_max >= 1);
 
 	window->distance_max = distance_max;
-	window->may_stop = may_stop;
+	window->wanted = wanted;
 	window->needed = 0;
+	window->in_vain = 0;
 	window->looked = 0;
 	window->has_read = false;
 	if (!choose_any(window))
-		window->distance = may_stop ? 0 : Min(2, distance_max);
+		window->distance = Min(2, limit(window));
 }
 
 /*
- * The distance is 0, and something is needed.  Is that so because not enough
- * has been needed yet?
+ * The distance, unless less than that is known to be wanted by now, and too
+ * much has been in vain.
  */
-bool
-AioWindowBegins(AioLookupWindow *window)
+int
+AioWindowDistance(const AioLookupWindow *window)
 {
-	Assert(window->distance == 0);
+	Assert(window->distance >= 0 && window->distance <= window->distance_max);
 
-	if (!window->may_stop || window->needed > SHARE_IN_VAIN)
-		return false;
-	if (window->needed == SHARE_IN_VAIN)
-		window->distance = 1;
-	return true;
+	if (AIO_LOOKUPS_FORCED)
+		return window->distance;
+	return Min(window->distance, limit(window));
 }
 
 /* Lookups have been made ahead; did any of them begin a read? */

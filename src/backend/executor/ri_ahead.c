@@ -430,7 +430,7 @@ open_ahead(AioRiAhead *ahead, int distance_max)
 				  GetMemoryChunkContext(ahead));
 	ahead->open = true;
 	aio_ri_nahead++;
-	AioWindowOpen(&ahead->window, Min(distance_max, (int) ahead->ring.room), false);
+	AioWindowOpen(&ahead->window, Min(distance_max, (int) ahead->ring.room), AIO_ALL_ROWS);
 	begin_at_due(ahead);
 }
 

@@ -204,7 +204,7 @@ count_wait(AioRiValidation *validation)
 	AioRiMakeRoom(&validation->ring, limit + 1, sizeof(ScannedRow),
 				  GetMemoryChunkContext(validation));
 	validation->open = true;
-	AioWindowOpen(&validation->window, Min(limit, (int) validation->ring.room), false);
+	AioWindowOpen(&validation->window, Min(limit, (int) validation->ring.room), AIO_ALL_ROWS);
 }
 
 /*

@@ -5,9 +5,9 @@
 
 -- The distances that a window takes.  Each letter of 'events' is something that
 -- happens: r, lookups ahead have begun reads; m, they have found everything in
--- memory; R, M, the same, for a single lookup; n, something is needed while
--- nothing is ahead.
-CREATE FUNCTION window_distances(events text, distance_max int, may_stop bool, needed int DEFAULT 0)
+-- memory; R, M, the same, for a single lookup; n, something is needed; v, something
+-- turns out to have been in vain.
+CREATE FUNCTION window_distances(events text, distance_max int, wanted bigint, needed int DEFAULT 0, in_vain int DEFAULT 0)
 RETURNS int[]
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 

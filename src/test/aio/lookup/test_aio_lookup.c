@@ -42,22 +42,21 @@ window_distances(PG_FUNCTION_ARGS)
 	Datum	   *distances = palloc_array(Datum, n + 1);
 	AioLookupWindow window;
 
-	AioWindowOpen(&window, PG_GETARG_INT32(1), PG_GETARG_BOOL(2));
+	AioWindowOpen(&window, PG_GETARG_INT32(1), PG_GETARG_INT64(2));
 	window.needed = PG_GETARG_INT32(3);
+	window.in_vain = PG_GETARG_INT32(4);
 	distances[0] = Int32GetDatum(window.distance);
 	for (int i = 0; i < n; i++)
 	{
 		if (events[i] == 'n')
-		{
 			window.needed++;
-			if (window.distance == 0 && !AioWindowBegins(&window))
-				elog(NOTICE, "closed after %d events", i + 1);
-		}
+		else if (events[i] == 'v')
+			window.in_vain++;
 		else if (events[i] == 'R' || events[i] == 'M')
 			AioWindowLooked(&window, 1, events[i] == 'R');
 		else
 			AioWindowAdjust(&window, events[i] == 'r');
-		distances[i + 1] = Int32GetDatum(window.distance);
+		distances[i + 1] = Int32GetDatum(AioWindowDistance(&window));
 	}
 	PG_RETURN_ARRAYTYPE_P(construct_array_builtin(distances, n + 1, INT4OID));
 }

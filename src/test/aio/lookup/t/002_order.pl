@@ -117,7 +117,7 @@ same('initialisation plans', q{
 same('correlated subqueries', q{
 	SELECT k.n, (SELECT count(*) FROM keys j JOIN items i ON i.a = j.a WHERE j.n BETWEEN k.n AND k.n + 5) FROM keys k WHERE k.n <= 50});
 
-same('a cursor that is moved before its first row', q{BEGIN; DECLARE c SCROLL CURSOR FOR SELECT k.n, i.id FROM keys k JOIN items i ON i.a = k.a;
+same('a cursor that is moved before its first row', q{BEGIN; DECLARE c SCROLL CURSOR FOR SELECT k.n, i.id FROM keys k JOIN items i ON i.id = k.a;
 	FETCH BACKWARD 1 FROM c; FETCH 100 FROM c; FETCH BACKWARD 1 FROM c; FETCH 50 FROM c; COMMIT});
 
 # A function that keeps something from call to call, beside what would be evaluated
