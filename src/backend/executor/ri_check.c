@@ -16,6 +16,10 @@
  * been fired, when DDL asks who uses the table, or with their resource owner,
  * which an error may release long before the queue is freed.
  *
+ * INVARIANT-93: a row that an index leads to has the key only if the operators
+ * of the foreign key say so.  Whatever finds a row, next_row() for a scan and
+ * find_row_at() for a place, has to compare where the index does not vouch.
+ *
  * INVARIANT-65: a key is not looked up again if this transaction has locked its
  * row and has changed nothing since, which the command counter tells.  Nobody
  * else can delete the row meanwhile, or change its key.
@@ -38,6 +42,7 @@
 #include "aio/backlog.h"
 #include "aio/lookup.h"
 #include "aio/recent.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_am_d.h"
 #include "commands/trigger.h"
 #include "common/hashfn.h"
@@ -213,7 +218,8 @@ get_check(const TriggerData *trigger, Oid constraint, bool of_parent,
 	 * lock rows; and ALTER TABLE calls triggers without a queue.
 	 */
 	if (!aio_direct_foreign_key_checks || IsolationIsSerializable() ||
-		ExecutorCheckPerms_hook != NULL || XactReadOnly || IsInParallelMode() ||
+		ExecutorCheckPerms_hook != NULL || object_access_hook != NULL ||
+		XactReadOnly || IsInParallelMode() ||
 		!OidIsValid(due) || due != aio_trigger_due.trigger)
 		return NULL;
 	CHECK_FOR_INTERRUPTS();
@@ -322,33 +328,6 @@ lock_row(RiCheck *check)
 							&failure) == TM_Ok;
 }
 
-/* Find a row with these keys, and lock it if it is the parent. */
-static bool
-find_row(RiCheck *check, ScanKey keys, Snapshot snapshot)
-{
-	int			nkeys = check->direct->target->lookup.nkeys;
-	MemoryContext old;
-	bool		found;
-
-	/* what a scan allocates as it goes on has to stay until it ends */
-	old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
-	PushActiveSnapshot(snapshot);
-	check->scan->xs_snapshot = GetActiveSnapshot();
-	if (aio_backlogs_exist)
-		AioDrainVisibleTo(GetActiveSnapshot());
-	index_rescan(check->scan, keys, nkeys, NULL, 0);
-	found = index_getnext_slot(check->scan, ForwardScanDirection, check->slot) &&
-		(!check->of_parent || lock_row(check));
-	ExecClearTuple(check->slot);
-
-	/* it gives back its pins */
-	index_rescan(check->scan, NULL, nkeys, NULL, 0);
-	check->scan->xs_snapshot = InvalidSnapshot;
-	PopActiveSnapshot();
-	MemoryContextSwitchTo(old);
-	return found;
-}
-
 /* Does the row in the slot have these keys? */
 static bool
 has_keys(RiCheck *check, ScanKey keys)
@@ -367,6 +346,54 @@ has_keys(RiCheck *check, ScanKey keys)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * The next row that the scan finds, and that has these keys.  What a scan
+ * allocates as it goes on has to stay until it ends; what comparing keys
+ * allocates goes with the event.
+ */
+static bool
+next_row(RiCheck *check, ScanKey keys)
+{
+	for (;;)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
+		bool		found = index_getnext_slot(check->scan, ForwardScanDirection,
+											   check->slot);
+
+		MemoryContextSwitchTo(old);
+		if (!found || !check->scan->xs_recheck || has_keys(check, keys))
+			return found;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Find a row with these keys, and lock it if it is the parent. */
+static bool
+find_row(RiCheck *check, ScanKey keys, Snapshot snapshot)
+{
+	int			nkeys = check->direct->target->lookup.nkeys;
+	MemoryContext old;
+	bool		found;
+
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
+	PushActiveSnapshot(snapshot);
+	check->scan->xs_snapshot = GetActiveSnapshot();
+	if (aio_backlogs_exist)
+		AioDrainVisibleTo(GetActiveSnapshot());
+	index_rescan(check->scan, keys, nkeys, NULL, 0);
+	MemoryContextSwitchTo(old);
+	found = next_row(check, keys) && (!check->of_parent || lock_row(check));
+	MemoryContextSwitchTo(GetMemoryChunkContext(check));
+	ExecClearTuple(check->slot);
+
+	/* it gives back its pins */
+	index_rescan(check->scan, NULL, nkeys, NULL, 0);
+	check->scan->xs_snapshot = InvalidSnapshot;
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	return found;
 }
 
 /*
@@ -483,6 +510,28 @@ find_child(RiCheck *check, Relation rel, ScanKey keys)
 }
 
 /*
+ * Find what the check asks for, as the owner of the table in which it searches:
+ * so would the query, and a function in C might ask.  An error resets this as it
+ * resets what the query sets.
+ */
+static bool
+find_as_owner(RiCheck *check, Relation rel, ScanKey keys)
+{
+	Oid			userid;
+	int			sec_context;
+	bool		found;
+
+	GetUserIdAndSecContext(&userid, &sec_context);
+	SetUserIdAndSecContext(check->table->rd_rel->relowner,
+						   sec_context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_NOFORCE_RLS);
+	found = check->of_parent ? find_parent(check, rel, keys) :
+		find_child(check, rel, keys);
+	SetUserIdAndSecContext(userid, sec_context);
+	return found;
+}
+
+/*
  * RI_FKey_check(): this row of the referencing table has keys, none of which is
  * null; pk_rel is locked.  Returns whether the row that they refer to has been
  * found and locked.  If so, pk_rel is closed, and its lock kept.
@@ -511,7 +560,7 @@ AioRiHasParent(const TriggerData *trigger, Oid constraint, Relation pk_rel,
 	locked = find_locked(check, &key, &found);
 	if (!found)
 	{
-		found = find_parent(check, trigger->tg_relation, keys);
+		found = find_as_owner(check, trigger->tg_relation, keys);
 		if (found && locked != NULL)
 			*locked = key;
 	}
@@ -544,7 +593,7 @@ AioRiHasNoChild(const TriggerData *trigger, Oid constraint, Relation fk_rel,
 
 	if (check == NULL ||
 		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys) ||
-		find_child(check, trigger->tg_relation, keys))
+		find_as_owner(check, trigger->tg_relation, keys))
 	{
 		AioRiCountQuery(trigger);
 		return false;

@@ -17,9 +17,12 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_namespace_d.h"
+#include "catalog/pg_operator.h"
 #include "catalog/pg_proc_d.h"
+#include "catalog/pg_type.h"
 #include "ri.h"
 #include "utils/acl.h"
 #include "utils/hsearch.h"
@@ -86,6 +89,8 @@ init_searches(void)
 		CacheRegisterSyscacheCallback(CONSTROID, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(PROCOID, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(OPEROID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(TYPEOID, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(AUTHOID, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, catalog_changed, (Datum) 0);
 	}
@@ -100,24 +105,69 @@ init_searches(void)
 	searches_generation = aio_ri_generation;
 }
 
-/* May the owner of the table, as whom the query runs, execute it? */
+/* May a role name objects of this schema? */
 static bool
-owner_may_query(Relation table, const AioRiSearch *search)
+may_use_schema(Oid namespace, Oid role)
+{
+	return object_aclcheck(NamespaceRelationId, namespace, role,
+						   ACL_USAGE) == ACLCHECK_OK;
+}
+
+/* May it name this type, to which a query has to cast? */
+static bool
+may_name_type(Oid type, Oid role)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	Oid			namespace;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	namespace = ((Form_pg_type) GETSTRUCT(tuple))->typnamespace;
+	ReleaseSysCache(tuple);
+	return may_use_schema(namespace, role);
+}
+
+/* May it name this operator, cast to its types, and execute its function? */
+static bool
+may_use_operator(Oid operator, Oid role)
+{
+	HeapTuple	tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator));
+	FormData_pg_operator form;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = *(Form_pg_operator) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	return may_use_schema(form.oprnamespace, role) &&
+		may_name_type(form.oprleft, role) &&
+		may_name_type(form.oprright, role) &&
+		object_aclcheck(ProcedureRelationId, form.oprcode, role,
+						ACL_EXECUTE) == ACLCHECK_OK;
+}
+
+/*
+ * May the owner of the table, as whom the query runs, execute it?  Its
+ * operators are those of the constraint, and an index may be searched with their
+ * commutators.  Whoever may see, or lock, some columns only is left to the query.
+ */
+static bool
+owner_may_query(Relation table, const AioRiConstraint *constraint)
 {
 	Oid			owner = table->rd_rel->relowner;
 	Oid			relid = RelationGetRelid(table);
 
-	for (int i = 0; i < search->nkeys; i++)
+	for (int i = 0; i < constraint->nkeys; i++)
 	{
-		if (object_aclcheck(ProcedureRelationId,
-							get_opcode(search->operators[i]), owner,
-							ACL_EXECUTE) != ACLCHECK_OK)
+		Oid			operator = constraint->pf_eq_oprs[i];
+		Oid			commutator = get_commutator(operator);
+
+		if (!may_use_operator(operator, owner) ||
+			(OidIsValid(commutator) && !may_use_operator(commutator, owner)))
 			return false;
 	}
 	return pg_class_aclcheck(relid, owner, ACL_SELECT) == ACLCHECK_OK &&
 		pg_class_aclcheck(relid, owner, ACL_UPDATE) == ACLCHECK_OK &&
-		object_aclcheck(NamespaceRelationId, RelationGetNamespace(table),
-						owner, ACL_USAGE) == ACLCHECK_OK;
+		may_use_schema(RelationGetNamespace(table), owner);
 }
 
 /* How the search in 'table' for rows of 'rel' is made, if it needs no query. */
@@ -140,8 +190,8 @@ find_target(AioRiDirect *direct, Relation rel, Relation table)
 	 * have some.  With NO ACTION, the referenced table is queried, too.
 	 */
 	if (target->lookup.nkeys == constraint.nkeys &&
-		owner_may_query(table, direct->search) &&
-		(direct->key.of_parent || owner_may_query(rel, direct->search)))
+		owner_may_query(table, &constraint) &&
+		(direct->key.of_parent || owner_may_query(rel, &constraint)))
 		direct->target = target;
 }
 

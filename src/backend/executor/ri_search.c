@@ -141,6 +141,8 @@ set_keys(const AioRiSearch *search, Relation table, Relation index,
 		AttrNumber	attnum = index->rd_index->indkey.values[n];
 		int			i = 0;
 
+		if (!AttributeNumberIsValid(attnum))
+			break;
 		while (i < search->nkeys &&
 			   column_in(search, RelationGetRelid(table), i) != attnum)
 			i++;
@@ -163,14 +165,21 @@ indexes_of(const AioRiSearch *search, Relation table)
 	return RelationGetIndexList(table);
 }
 
-/* Find the index of this table that is going to be scanned. */
+/*
+ * Find the index of this table that is going to be scanned.  Of those that have
+ * as many of the columns, a unique one leads to the row; the order of the list,
+ * in which REINDEX CONCURRENTLY moves an index behind the others, does not count.
+ */
 static void
 choose_index(AioRiSearch *search, Relation table, AioRiTarget *target)
 {
+	bool		target_is_unique = false;
+
 	foreach_oid(indexid, indexes_of(search, table))
 	{
 		AioRiTarget candidate = {.table = target->table,.index = indexid};
 		Relation	index;
+		bool		is_unique;
 
 		if (!OidIsValid(indexid))
 			continue;
@@ -185,9 +194,16 @@ choose_index(AioRiSearch *search, Relation table, AioRiTarget *target)
 		candidate.lookup.ops = AioLookupAm(index, table);
 		if (candidate.lookup.ops != NULL)
 			candidate.lookup.nkeys = set_keys(search, table, index, &candidate);
-		if (candidate.lookup.nkeys > target->lookup.nkeys &&
+		is_unique = index->rd_index->indisunique &&
+			candidate.lookup.nkeys == IndexRelationGetNumberOfKeyAttributes(index);
+		if ((candidate.lookup.nkeys > target->lookup.nkeys ||
+			 (candidate.lookup.nkeys == target->lookup.nkeys &&
+			  is_unique && !target_is_unique)) &&
 			AioMayProbe(&candidate.lookup))
+		{
 			*target = candidate;
+			target_is_unique = is_unique;
+		}
 		relation_close(index, AccessShareLock);
 	}
 }

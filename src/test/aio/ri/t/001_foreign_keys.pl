@@ -83,6 +83,14 @@ my @others = (
 	[ 'composite type', 'INSERT INTO wrapped SELECT ROW(ROW(i))::ri_wrapper FROM generate_series(1, 3) i; INSERT INTO wrapped VALUES (ROW(ROW(9))::ri_wrapper); DELETE FROM wrapped_parent' ],
 	[ 'privileges of the referenced table', 'ALTER TABLE few_parent OWNER TO ri_owner; REVOKE ALL ON few_parent FROM ri_owner; DELETE FROM few_parent WHERE id = 3' ],
 	[ 'prefix', 'DELETE FROM prefixed_parent WHERE b = 2; INSERT INTO prefixed VALUES (1, 1); DELETE FROM prefixed_parent WHERE b = 1; DELETE FROM prefixed; DELETE FROM prefixed_parent' ],
+	# 1 and 2^32 have the same hash value
+	[ 'hash index', 'INSERT INTO hashed VALUES (1, 1); INSERT INTO hashed VALUES (2, 1::bigint << 32)' ],
+	[ 'hash index, no other', q{UPDATE hashed_parent SET pad = 'y'; ALTER TABLE hashed DROP CONSTRAINT hashed_p_fkey; ALTER TABLE hashed_parent DROP CONSTRAINT hashed_parent_pkey, ADD PRIMARY KEY (id); ALTER TABLE hashed ADD FOREIGN KEY (p) REFERENCES hashed_parent; INSERT INTO hashed VALUES (1, 1); INSERT INTO hashed VALUES (2, 1::bigint << 32)} ],
+	[ 'hash index, row that is locked', q{INSERT INTO hashed_parent VALUES (1::bigint << 32); UPDATE hashed_parent SET pad = 'y'; ALTER TABLE hashed DROP CONSTRAINT hashed_p_fkey; ALTER TABLE hashed_parent DROP CONSTRAINT hashed_parent_pkey, ADD PRIMARY KEY (id); ALTER TABLE hashed ADD FOREIGN KEY (p) REFERENCES hashed_parent; INSERT INTO hashed VALUES (1, 1);} . locked('hashed_parent') . 'INSERT INTO hashed VALUES (2, 1::bigint << 32);' . locked('hashed_parent') ],
+	[ 'hash index of the referencing table', 'INSERT INTO hashed VALUES (1, 1); INSERT INTO hashed_parent VALUES (1::bigint << 32); DELETE FROM hashed_parent WHERE id > 1; DELETE FROM hashed_parent' ],
+	[ 'moved index', 'INSERT INTO reindexed VALUES (1, 1); INSERT INTO reindexed VALUES (2, 1::bigint << 32)' ],
+	[ 'schema of the operator', 'ALTER TABLE schemed_parent OWNER TO ri_owner; ALTER TABLE schemed OWNER TO ri_owner; SAVEPOINT s; INSERT INTO schemed VALUES (1); ROLLBACK TO s; GRANT USAGE ON SCHEMA ri_operators TO ri_owner; INSERT INTO schemed VALUES (1); DELETE FROM schemed_parent WHERE id = 2; REVOKE USAGE ON SCHEMA ri_operators FROM ri_owner; SAVEPOINT s; INSERT INTO schemed VALUES (1); ROLLBACK TO s; DELETE FROM schemed_parent WHERE id = 3' ],
+	[ 'schema of the operator type', 'ALTER TABLE typed_parent OWNER TO ri_owner; GRANT USAGE ON SCHEMA ri_operators TO ri_owner; INSERT INTO typed VALUES (1); REVOKE USAGE ON SCHEMA pg_catalog FROM PUBLIC; INSERT INTO typed VALUES (1)' ],
 	[ 'temporary', 'CREATE TEMP TABLE tp (id int PRIMARY KEY); CREATE TEMP TABLE tc (p int REFERENCES tp); INSERT INTO tp VALUES (1); INSERT INTO tc VALUES (1); INSERT INTO tc VALUES (2); DELETE FROM tp; TRUNCATE tc; DELETE FROM tp' ],
 );
 
@@ -214,6 +222,30 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		INSERT INTO loose_parent VALUES ('ABC'), ('abc');
 		CREATE TABLE loose (p text COLLATE "C" REFERENCES loose_parent);
 
+		CREATE TABLE hashed_parent (id bigint NOT NULL, pad text);
+		CREATE INDEX ON hashed_parent USING hash (id);
+		INSERT INTO hashed_parent VALUES (1);
+		ALTER TABLE hashed_parent ADD PRIMARY KEY (id);
+		CREATE TABLE hashed (n int, p bigint REFERENCES hashed_parent);
+		CREATE INDEX ON hashed USING hash (p);
+		CREATE TABLE reindexed_parent (id bigint PRIMARY KEY);
+		CREATE INDEX ON reindexed_parent USING hash (id);
+		INSERT INTO reindexed_parent VALUES (1);
+		CREATE TABLE reindexed (n int, p bigint REFERENCES reindexed_parent);
+
+		-- an operator that not everybody may name
+		CREATE SCHEMA ri_operators;
+		CREATE OPERATOR ri_operators.=== (LEFTARG = int, RIGHTARG = int, PROCEDURE = int4eq, COMMUTATOR = OPERATOR(ri_operators.===), RESTRICT = eqsel);
+		CREATE OPERATOR CLASS ri_operators.int_ops FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 3 ri_operators.===, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);
+		CREATE TABLE schemed_parent (id int);
+		CREATE UNIQUE INDEX ON schemed_parent (id ri_operators.int_ops);
+		INSERT INTO schemed_parent VALUES (1), (2), (3);
+		CREATE TABLE schemed (p int REFERENCES schemed_parent (id));
+		CREATE INDEX ON schemed (p ri_operators.int_ops);
+		CREATE TABLE typed_parent (id varchar PRIMARY KEY);
+		INSERT INTO typed_parent VALUES (1);
+		CREATE TABLE typed (p varchar REFERENCES typed_parent);
+
 		CREATE TABLE keys AS SELECT row_number() OVER (ORDER BY hashint4(i + 7)) AS n, i AS a FROM generate_series(15001, 30000, 15) i;
 		-- who may not read the parent cannot validate by a query
 		CREATE ROLE ri_child;
@@ -222,6 +254,7 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		CREATE TABLE child_loose (n int, p bigint);
 		ALTER TABLE child_loose OWNER TO ri_child;
 		INSERT INTO child_loose SELECT n, a FROM keys;
+		REINDEX INDEX CONCURRENTLY reindexed_parent_pkey;
 		VACUUM (FREEZE, ANALYZE);
 		CHECKPOINT});
 
