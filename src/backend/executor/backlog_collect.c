@@ -9,9 +9,9 @@
  * say how much memory it takes (AioBatchAddOwn()).  All memory is the
  * statement's, and counts for its budget.
  *
- * Nothing that is collected can fail for what is in it (INVARIANT-35): what
- * could, such as a value too large for a page, is declined here, and inserted
- * at once.
+ * Nothing that is collected can fail for what is in it (INVARIANT-94): what
+ * could, such as a value too large for a page, or one that has no place in the
+ * index, is declined by the access method, and inserted at once.
  *
  * Tests: src/test/aio/sql, src/test/aio/index/t/001_backlog.pl,
  *		  src/test/aio/index_am.

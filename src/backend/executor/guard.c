@@ -39,29 +39,29 @@
 #include "utils/memutils.h"
 
 /*
- * Could this be a data error?  Unlike AioIsDataError(), which has to
- * be right about errors of index inserts only, this says yes if in doubt.
+ * Has the guarded statement failed at a place in its rows?  What the reader of
+ * COPY's input raises has: its end there, because the client gives up, breaks
+ * the protocol or has gone, comes after the rows before, although its SQLSTATE
+ * is that of a query that is cancelled, or of a connection that fails.
  */
-bool
-AioMayBeDataError(int sqlerrcode)
+static bool
+failed_at_a_row(const AioGuard *guard)
 {
-	/* such as too large a result */
-	if (sqlerrcode == ERRCODE_INTERNAL_ERROR)
+	MemoryContext old;
+	ErrorData  *error;
+	bool		result;
+
+	if (AioIsDataError(geterrcode()))
 		return true;
-	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
-	{
-		case ERRCODE_CONNECTION_EXCEPTION:
-		case ERRCODE_INVALID_TRANSACTION_STATE:
-		case ERRCODE_TRANSACTION_ROLLBACK:
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
-		case ERRCODE_OPERATOR_INTERVENTION:
-		case ERRCODE_SYSTEM_ERROR:
-		case ERRCODE_INTERNAL_ERROR:
-			return false;
-		default:
-			return true;
-	}
+	if (guard->cstate == NULL)
+		return false;
+	old = MemoryContextSwitchTo(guard->point.memory_context);
+	error = CopyErrorData();
+	result = error->filename != NULL &&
+		strcmp(error->filename, "copyfromparse.c") == 0;
+	FreeErrorData(error);
+	MemoryContextSwitchTo(old);
+	return result;
 }
 
 /*
@@ -76,7 +76,7 @@ settle(AioGuard *guard)
 	if (guard->backlog_of == NULL || proc_exit_inprogress ||
 		!AioBacklogIsChecked(guard->backlog_of) ||
 		GetCurrentTransactionNestLevel() != guard->nest_level ||
-		!AioMayBeDataError(geterrcode()))
+		!failed_at_a_row(guard))
 		return;
 	Assert(guard->point.memory_context != ErrorContext);
 	Assert(guard->point.owner != NULL);

@@ -12,6 +12,7 @@
 #define AIO_GUARD_H
 
 #include "aio/error_point.h"
+#include "aio/index_insert.h"
 #include "aio/task.h"
 #include "commands/copy.h"
 #include "executor/executor.h"
@@ -43,7 +44,10 @@ extern bool AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate,
 /* guard.c */
 extern void AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
 						  ScanDirection direction, uint64 count);
-extern bool AioMayBeDataError(int sqlerrcode);
+
+/* what evaluates ahead asks the same */
+#define AioMayBeDataError(sqlerrcode) AioIsDataError(sqlerrcode)
+
 
 /* what counts as a side effect, besides what leaves something */
 #define AIO_NO_ERRORS	0x01	/* an error that depends on values */

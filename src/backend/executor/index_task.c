@@ -166,15 +166,28 @@ AioStartIndexTask(AioScope *scope, AioIndexTask *task)
 }
 
 /*
- * Is this error about the data of a row, so that inserting the rows one after
- * the other would have met an earlier row's error first?
+ * Could this error be about the data of a row, so that inserting the rows one
+ * after the other would have met an earlier row's error first?  Says yes if in
+ * doubt: the others are those that come at any time, whatever the rows are.
  */
 bool
 AioIsDataError(int sqlerrcode)
 {
-	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
-
-	return category == ERRCODE_DATA_EXCEPTION ||
-		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
-		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+	/* such as too large a result, or a value that an index cannot place */
+	if (sqlerrcode == ERRCODE_INTERNAL_ERROR)
+		return true;
+	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
+	{
+		case ERRCODE_CONNECTION_EXCEPTION:
+		case ERRCODE_INVALID_TRANSACTION_STATE:
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE:
+		case ERRCODE_OPERATOR_INTERVENTION:
+		case ERRCODE_SYSTEM_ERROR:
+		case ERRCODE_INTERNAL_ERROR:
+			return false;
+		default:
+			return true;
+	}
 }

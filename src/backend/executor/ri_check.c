@@ -511,8 +511,8 @@ find_child(RiCheck *check, Relation rel, ScanKey keys)
 
 /*
  * Find what the check asks for, as the owner of the table in which it searches:
- * so would the query, and a function in C might ask.  An error resets this as it
- * resets what the query sets.
+ * so would the query, and a function in C might ask.  An error resets this as
+ * it resets what the query sets.
  */
 static bool
 find_as_owner(RiCheck *check, Relation rel, ScanKey keys)

@@ -147,8 +147,9 @@ may_use_operator(Oid operator, Oid role)
 
 /*
  * May the owner of the table, as whom the query runs, execute it?  Its
- * operators are those of the constraint, and an index may be searched with their
- * commutators.  Whoever may see, or lock, some columns only is left to the query.
+ * operators are those of the constraint, and an index may be searched with
+ * their commutators.  Whoever may see, or lock, some columns only is left to
+ * the query.
  */
 static bool
 owner_may_query(Relation table, const AioRiConstraint *constraint)

@@ -167,8 +167,8 @@ indexes_of(const AioRiSearch *search, Relation table)
 
 /*
  * Find the index of this table that is going to be scanned.  Of those that have
- * as many of the columns, a unique one leads to the row; the order of the list,
- * in which REINDEX CONCURRENTLY moves an index behind the others, does not count.
+ * as many of the columns, a unique one leads to the row.  The order of the list
+ * does not count: REINDEX CONCURRENTLY moves an index behind the others.
  */
 static void
 choose_index(AioRiSearch *search, Relation table, AioRiTarget *target)

@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "access/heaptoast.h"
+#include "access/htup_details.h"
 #include "access/tableam.h"
 #include "aio/backlog.h"
 #include "aio/index_backlog.h"
@@ -50,7 +51,7 @@ typedef struct AioRowBuffer
 	int			nslots;			/* made so far */
 	int			nused;
 	TupleTableSlot *slots[ROWS_MAX];
-	bool		large[ROWS_MAX];	/* may not fit into a page */
+	bool		alone[ROWS_MAX];	/* may fail, being too large for a page */
 } AioRowBuffer;
 
 /*
@@ -95,7 +96,13 @@ keep_row(AioRowBuffer *buffer, TupleTableSlot *slot)
 	copy->tts_tableOid = slot->tts_tableOid;
 	tuple = ExecFetchSlotHeapTuple(copy, false, &should_free);
 	Assert(!should_free);
-	buffer->large[buffer->nused++] = tuple->t_len > TOAST_TUPLE_THRESHOLD;
+
+	/*
+	 * A value that is stored out of line is read when the row is inserted,
+	 * which may fail, and may have to stay inline (STORAGE PLAIN).
+	 */
+	buffer->alone[buffer->nused++] = tuple->t_len > TOAST_TUPLE_THRESHOLD ||
+		HeapTupleHasExternal(tuple);
 	return tuple->t_len;
 }
 
@@ -134,8 +141,8 @@ insert_rows(AioRowBuffer *buffer, TupleTableSlot **slots, int n)
 }
 
 /*
- * AioKeptRows.flush: insert the rows that were kept back.  One that may be too
- * large goes alone: if it fails, those before it are in, with their keys.
+ * AioKeptRows.flush: insert the rows that were kept back.  One that may fail
+ * goes alone: if it fails, those before it are in, with their keys.
  */
 static void
 flush_rows(AioKeptRows *rows)
@@ -147,7 +154,7 @@ flush_rows(AioKeptRows *rows)
 	buffer->nused = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (!buffer->large[i])
+		if (!buffer->alone[i])
 			continue;
 		if (i > first)
 			insert_rows(buffer, &buffer->slots[first], i - first);

@@ -29,6 +29,7 @@
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
+#include "rewrite/rewriteHandler.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
@@ -441,8 +442,8 @@ AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals, int demands)
 }
 
 /*
- * Does checking a row of this table, or computing its generated columns?  Looks
- * up catalogs, and so may raise.
+ * Does checking a row of this table, or computing its generated columns, or
+ * what is in its indexes?  Looks up catalogs, and so may raise.
  */
 bool
 AioTableLeavesSomething(ResultRelInfo *rri)
@@ -471,9 +472,18 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 			AioGetTablePolicy(rri)->indexes[i].ops == NULL)
 			return true;
 	}
-	/* so may what is in an expression or a predicate */
+	/* so may what is in an expression or a predicate, which may send notices */
 	if (rri->ri_NumIndices > 0 && AioGetTablePolicy(rri)->user_code)
 		return true;
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+	{
+		const IndexInfo *info = rri->ri_IndexRelationInfo[i];
+
+		if (rri->ri_IndexRelationDescs[i] != NULL &&
+			(AioExpressionHasSideEffects((Node *) info->ii_Expressions, false) ||
+			 AioExpressionHasSideEffects((Node *) info->ii_Predicate, false)))
+			return true;
+	}
 	if (rri->ri_RelationDesc->rd_rel->relispartition &&
 		AioExpressionHasSideEffects((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), 0))
 		return true;
@@ -481,6 +491,19 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 		return false;
 	if (constr->has_generated_stored)
 		return true;
+
+	/* constraints are about these by their names */
+	for (int i = 0; constr->has_generated_virtual &&
+		 i < RelationGetNumberOfAttributes(rri->ri_RelationDesc); i++)
+	{
+		Form_pg_attribute att =
+			TupleDescAttr(RelationGetDescr(rri->ri_RelationDesc), i);
+
+		if (!att->attisdropped && att->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL &&
+			AioExpressionHasSideEffects(build_generation_expression(rri->ri_RelationDesc, i + 1),
+										false))
+			return true;
+	}
 	for (int i = 0; i < constr->num_check; i++)
 	{
 		Node	   *check = stringToNode(constr->check[i].ccbin);

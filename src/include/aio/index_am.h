@@ -174,7 +174,7 @@ typedef struct AioIndexAmOps
 	 * Collect an entry: copy it into the batch, or find that nothing is to be
 	 * inserted for this row.  Returns false if the entry is to be inserted at
 	 * once.  That must be so if inserting it could fail for what is in it,
-	 * such as its size.
+	 * such as its size, or a value that an operator class cannot place.
 	 */
 	bool		(*collect) (AioIndexBatch *batch, const AioIndexRow *row,
 							const Datum *values, const bool *isnull);

@@ -32,6 +32,10 @@ extern bool AioBtreeInOrder(AioIndexBatch *batch);
 extern bool AioGistHasOrder(const AioIndexBatch *batch);
 extern AioEntry *AioSortGist(AioIndexBatch *batch);
 
+/* geometry.c */
+extern bool AioCanPlace(const AioIndexBatch *batch, const Datum *values,
+						const bool *isnull);
+
 /* btree_drain.c, hash_drain.c */
 extern void AioDrainBtree(AioIndexBatch *batch, AioEntry *entries,
 						  AioScope *scope);

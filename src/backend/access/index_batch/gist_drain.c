@@ -73,6 +73,11 @@ AioCollectGist(AioIndexBatch *batch, const AioIndexRow *row,
 	IndexTuple	tuple;
 	bool		small;
 
+	if (!AioCanPlace(batch, values, isnull))
+	{
+		MemoryContextSwitchTo(old);
+		return false;
+	}
 	if (giststate == NULL)
 	{
 		batch->own = giststate = initGISTstate(batch->index);

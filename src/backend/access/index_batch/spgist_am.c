@@ -33,11 +33,19 @@ upcoming(IndexScanDesc scan, ScanDirection direction, int skip,
 	return n;
 }
 
+static bool
+collect(AioIndexBatch *batch, const AioIndexRow *row,
+		const Datum *values, const bool *isnull)
+{
+	return AioCanPlace(batch, values, isnull) &&
+		AioCollectValues(batch, row, values, isnull);
+}
+
 static const AioIndexAmOps spgist_ops = {
 	.insert = spginsert,
 	.concurrency = AIO_INDEX_CONCURRENT,
 	.may_collect = AioTypeHasOrder,
-	.collect = AioCollectValues,
+	.collect = collect,
 	.collects_input = true,
 	.sort = AioSortByType,
 	.drain = AioDrainOrdered,

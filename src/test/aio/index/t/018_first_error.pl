@@ -46,6 +46,83 @@ like(error_of('DROP INDEX l_b; CREATE INDEX l_expression ON l USING brin (lower(
 	qr/index row size \d+ exceeds maximum \d+ for index "l_expression"/, 'also in an index whose entries are not collected');
 like(error_of('INSERT INTO l SELECT a, left(b, 10) FROM source ORDER BY n'), qr/Key \(a\)=\(7\) already exists/, 'the duplicate is one');
 
+# A row whose place an index cannot tell, and a later one that is no row, or whose
+# key is a duplicate.
+$node->safe_psql('postgres', q{
+	CREATE TABLE places (id int, p point);
+	CREATE INDEX ON places USING spgist (p);
+	CREATE TABLE areas (id int UNIQUE, p point);
+	CREATE INDEX ON areas USING spgist (p);
+	CREATE FUNCTION place(int) RETURNS text LANGUAGE sql AS
+		$$SELECT format('(%s,%s)', CASE $1 WHEN 3500 THEN 'NaN' ELSE ($1 * 7919 % 10007)::text END, $1 * 104729 % 10009)$$;});
+$node->safe_psql('postgres', "COPY (SELECT CASE n WHEN 6000 THEN 'x' ELSE n::text END, place(n) FROM generate_series(1, 7000) n) TO '$file'");
+like(error_of("COPY places FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY places, line 3500/s, 'a point that is in no quadrant, before a row that is none');
+$node->safe_psql('postgres', "COPY (SELECT CASE n WHEN 4500 THEN 1 ELSE n END, place(n) FROM generate_series(1, 7000) n) TO '$file'");
+like(error_of("COPY areas FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY areas, line 3500/s, 'before a duplicate');
+
+# Values that are stored out of line, and must not be in the new table.
+$node->safe_psql('postgres', q{
+	CREATE TABLE far (id int, doc text);
+	ALTER TABLE far ALTER doc SET STORAGE EXTERNAL;
+	INSERT INTO far SELECT CASE i WHEN 2400 THEN 1 ELSE i END, CASE i WHEN 2500 THEN repeat('x', 20000) ELSE 'short' END
+		FROM generate_series(1, 3000) i;
+	CREATE TABLE near (id int PRIMARY KEY, doc text);
+	ALTER TABLE near ALTER doc SET STORAGE PLAIN;});
+like(error_of('INSERT INTO near SELECT * FROM far'), qr/Key \(id\)=\(1\) already exists/, 'a duplicate, before a row that is too large when it is inserted');
+like(error_of('INSERT INTO near SELECT * FROM far WHERE id <> 1'), qr/row is too big/, 'which it is');
+
+# Notices of expressions: those of rows after the duplicate are not sent.
+$node->safe_psql('postgres', q{
+	CREATE TABLE words (id int PRIMARY KEY, body text);
+	CREATE INDEX ON words USING gin (to_tsvector('simple', body));
+	CREATE TABLE some_words (id int PRIMARY KEY, body text);
+	CREATE INDEX ON some_words (id) WHERE length(to_tsvector('simple', body)) > 0;
+	CREATE TABLE virtual_words (id int PRIMARY KEY, body text,
+		words text GENERATED ALWAYS AS (to_tsvector('simple'::regconfig, body)::text) VIRTUAL CHECK (words <> 'x'));
+	CREATE TABLE bodies AS SELECT CASE i WHEN 2500 THEN 61803 ELSE i * 61803 % 100003 END AS id,
+		CASE i WHEN 5000 THEN repeat('a', 3000) ELSE 'short' END AS body FROM generate_series(1, 7000) i;});
+$node->safe_psql('postgres', "COPY bodies TO '$file'");
+foreach my $table (qw(words some_words virtual_words))
+{
+	foreach my $statement ("COPY $table (id, body) FROM '$file'", "INSERT INTO $table SELECT * FROM bodies")
+	{
+		my $errors = error_of($statement);
+		like($errors, qr/Key \(id\)=\(61803\) already exists/, "$statement: the duplicate");
+		unlike($errors, qr/NOTICE/, 'and no notice of a later row');
+	}
+}
+
+# The client gives up: the rows before are looked at first.  What it says by a
+# message of its own is an error whose SQLSTATE is that of a query that is cancelled.
+sub copy_fail
+{
+	my ($duplicate) = @_;
+	my $socket = $node->raw_connect();
+	my $send = sub { my ($kind, $data) = @_; print $socket $kind . pack('N', length($data) + 4) . $data };
+	my $read = sub { my ($n) = @_; my $data = ''; while (length($data) < $n) { read($socket, $data, $n - length($data), length($data)) or die 'no more' } return $data };
+	my $message = sub { my $kind = $read->(1); my $n = unpack('N', $read->(4)) - 4; return ($kind, $n > 0 ? $read->($n) : '') };
+	my $until = sub { my ($wanted) = @_; my $text = ''; while (1) { my ($kind, $data) = $message->(); $text .= $data if $kind eq 'E'; return $text if $kind eq $wanted } };
+	my $user = $ENV{PGUSER} || getpwuid($<);
+	my $body = pack('N', 196608) . "user\0$user\0database\0postgres\0\0";
+	print $socket pack('N', length($body) + 4) . $body;
+	$socket->autoflush(1);
+	$until->('Z');
+	$send->('Q', "COPY given_up FROM STDIN\0");
+	$until->('G');
+	$send->('d', (($_ == $duplicate ? 1 : $_) * 61803 % 100003) . "\n") foreach 1 .. 5000;
+	$send->('f', "the program has failed\0");
+	my $text = $until->('Z');
+	close($socket);
+	return $text;
+}
+$node->safe_psql('postgres', 'CREATE TABLE given_up (id int PRIMARY KEY)');
+SKIP:
+{
+	skip 'no raw connections', 2 unless $node->raw_connect_works();
+	like(copy_fail(2000), qr/Key \(id\)=\(61803\) already exists/, 'a duplicate, before the end that the client makes');
+	like(copy_fail(0), qr/the program has failed/, 'that end, if there is none');
+}
+
 # Keys are waiting when a function of an index turns out to be user code.
 my $fifo = $node->basedir . '/fifo';
 mkfifo($fifo, 0600) or die "mkfifo: $!";
