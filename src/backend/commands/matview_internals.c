@@ -24,11 +24,3 @@ AioTransientTarget(DestReceiver *dest)
 	Assert(dest->mydest == DestTransientRel);
 	return target;
 }
-
-/* The same, before it has begun: the table's OID. */
-Oid
-AioTransientOid(DestReceiver *dest)
-{
-	Assert(dest->mydest == DestTransientRel);
-	return ((DR_transientrel *) dest)->transientoid;
-}

@@ -187,13 +187,6 @@ calls_user_code(Node *node, void *context)
 	return expression_tree_walker(node, calls_user_code, NULL);
 }
 
-/* Does a query call user code? */
-bool
-AioQueryCallsUserCode(Query *query)
-{
-	return calls_user_code((Node *) query, NULL);
-}
-
 /*
  * Built-in support functions for polymorphic types call those of the element
  * type, which may be anybody's.

@@ -15,9 +15,10 @@
  * transaction ID and a command ID before it starts workers, and passes both to
  * them; no trigger, index, default or constraint is involved.
  *
- * Since rows are not sent, a plan of this kind is chosen as if sending cost
- * nothing.  If the resulting plan is not of this kind, the query is planned
- * again.
+ * The plan is the one that PostgreSQL makes, once: it takes rows to be sent, at
+ * parallel_tuple_cost each.  A parallel plan where PostgreSQL has none would
+ * raise the error of another row than the first that fails, so it is for the
+ * user to ask for such plans, by that parameter.
  *
  * Upholds INVARIANT-49.
  *
@@ -35,20 +36,15 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "aio/index_policy.h"
 #include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "aio/preallocate.h"
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
 #include "optimizer/cost.h"
-#include "optimizer/optimizer.h"
 #include "port/atomics.h"
 #include "storage/freespace.h"
 #include "storage/predicate.h"
-#include "tcop/tcopprot.h"
-#include "utils/guc.h"
-#include "utils/lsyscache.h"
 
 /* aio.parallel_insert */
 bool		aio_parallel_insert = true;
@@ -90,7 +86,7 @@ typedef struct InsertReceiver
 static InsertReceiver *inserting = NULL;
 
 /* ------------------------------------------------------------------------
- * Planning
+ * Plans
  * ------------------------------------------------------------------------
  */
 
@@ -148,64 +144,6 @@ AioMayInsertInto(const IntoClause *into)
 	method = into->accessMethod ? into->accessMethod : default_table_access_method;
 	return may_insert_into(into->rel->relpersistence,
 						   strcmp(method, DEFAULT_TABLE_ACCESS_METHOD) == 0);
-}
-
-/* Plan a query whose rows workers could insert. */
-static PlannedStmt *
-plan_for_insert(Query *query, const char *query_string, int cursor_options,
-				ParamListInfo params)
-{
-	/*
-	 * Those whose topmost node is no Gather anyway are planned once.  User
-	 * code may fail in a parallel query though it is marked as safe: a leader
-	 * that writes cannot catch errors, for one.  So do not have more of
-	 * those.
-	 */
-	if (!AioQueryCallsUserCode(query) &&
-		query->sortClause == NIL && query->groupClause == NIL &&
-		query->groupingSets == NIL && query->distinctClause == NIL &&
-		query->rowMarks == NIL && query->limitCount == NULL &&
-		query->limitOffset == NULL && query->havingQual == NULL &&
-		!query->hasAggs && !query->hasWindowFuncs)
-	{
-		Query	   *copy = copyObject(query);
-		int			level = NewGUCNestLevel();
-		PlannedStmt *plan;
-
-		(void) set_config_option("parallel_tuple_cost", "0", PGC_USERSET,
-								 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-		plan = pg_plan_query(copy, query_string, cursor_options, params);
-		AtEOXact_GUC(true, level);
-		if (AioInsertsInParallel(plan))
-			return plan;
-	}
-	return pg_plan_query(query, query_string, cursor_options, params);
-}
-
-/*
- * CREATE TABLE AS, also if explained: plan a query whose rows go to a new
- * table, or to the client if 'into' is NULL.
- */
-PlannedStmt *
-AioPlanInto(const IntoClause *into, Query *query, const char *query_string,
-			int cursor_options, ParamListInfo params)
-{
-	if (!AioMayInsertInto(into))
-		return pg_plan_query(query, query_string, cursor_options, params);
-	return plan_for_insert(query, query_string, cursor_options, params);
-}
-
-/* The same for a materialized view, whose new version 'dest' fills. */
-PlannedStmt *
-AioPlanMatview(DestReceiver *dest, Query *query, const char *query_string,
-			   int cursor_options, ParamListInfo params)
-{
-	Oid			relid = AioTransientOid(dest);
-
-	if (!may_insert_into(get_rel_persistence(relid),
-						 get_rel_relam(relid) == HEAP_TABLE_AM_OID))
-		return pg_plan_query(query, query_string, cursor_options, params);
-	return plan_for_insert(query, query_string, cursor_options, params);
 }
 
 /* ------------------------------------------------------------------------

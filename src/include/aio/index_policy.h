@@ -38,7 +38,6 @@ extern uint64 aio_policy_generation;
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
 extern bool AioFunctionIsUserCode(Oid funcid);
 extern bool AioIndexRunsUserCode(Relation index);
-extern bool AioQueryCallsUserCode(Query *query);
 extern bool AioTasksHelp(const AioTablePolicy *policy);
 extern void AioNoteReads(AioTablePolicy *policy, uint64 generation, int nrows,
 						 int64 reads_before);

@@ -32,12 +32,6 @@ typedef struct AioInsertTarget
 } AioInsertTarget;
 
 /* parallel_insert.c, called by seams */
-extern PlannedStmt *AioPlanInto(const IntoClause *into, Query *query,
-								const char *query_string, int cursor_options,
-								ParamListInfo params);
-extern PlannedStmt *AioPlanMatview(DestReceiver *dest, Query *query,
-								   const char *query_string,
-								   int cursor_options, ParamListInfo params);
 extern void AioInitializeParallelDSM(ParallelContext *pcxt,
 									 PlanState *planstate);
 extern DestReceiver *AioParallelReceiver(shm_toc *toc, DestReceiver *queue);
@@ -54,6 +48,5 @@ extern bool AioMayInsertInto(const IntoClause *into);
 /* createas_internals.c, matview_internals.c */
 extern AioInsertTarget AioIntoTarget(DestReceiver *dest);
 extern AioInsertTarget AioTransientTarget(DestReceiver *dest);
-extern Oid	AioTransientOid(DestReceiver *dest);
 
 #endif							/* AIO_PARALLEL_INSERT_H */

@@ -47,21 +47,3 @@ toast_save_datum(Relation rel)
 	heap_insert(toastrel, mycid);
 	return result;
 }
-
-ObjectAddress
-ExecCreateTableAs(CreateTableAsStmt *stmt)
-{
-	IntoClause *into = stmt->into;
-
-	plan = AioPlanInto(into, query, pstate->p_sourcetext,
-			   CURSOR_OPT_PARALLEL_OK, params);
-	return address;
-}
-
-static uint64
-refresh_matview_datafill(DestReceiver *dest, Query *query)
-{
-	plan = AioPlanMatview(dest, query, queryString,
-			      CURSOR_OPT_PARALLEL_OK, NULL);
-	return processed;
-}

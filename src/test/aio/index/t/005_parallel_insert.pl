@@ -16,6 +16,7 @@ $node->append_conf(
 	'postgresql.conf', q{
 	autovacuum = off
 	parallel_setup_cost = 0
+	parallel_tuple_cost = 0
 	min_parallel_table_scan_size = 0
 	max_parallel_workers_per_gather = 2
 	parallel_leader_participation = off

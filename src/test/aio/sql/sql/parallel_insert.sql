@@ -1,6 +1,7 @@
 -- Workers of a parallel plan insert the rows of a new table.
 
 SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;
 CREATE TYPE pair AS (a int, b text);
@@ -86,6 +87,11 @@ SELECT differs('source', 'view');
 -- an error of a worker
 CREATE TABLE failing AS SELECT 1 / (i - 15000) AS q FROM source;
 SELECT to_regclass('failing');
+
+-- planned once, and as if rows were sent
+RESET parallel_tuple_cost;
+EXPLAIN (COSTS OFF) CREATE TABLE c AS SELECT * FROM source;
+CREATE TABLE planned AS SELECT i FROM source WHERE i < numnode(to_tsquery('english', 'the'));
 
 -- functions that run queries, and tables, while workers insert
 CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT count(*) + $1 FROM empty';
