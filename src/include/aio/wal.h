@@ -64,6 +64,9 @@ extern bool AioFsyncsMetadata(PgAioHandle *ioh);
 struct io_uring_sqe;
 extern void AioUringFsync(PgAioHandle *ioh, struct io_uring_sqe *sqe);
 
+/* wal_end.c */
+extern void AioEraseWalBehind(XLogRecPtr end, TimeLineID tli);
+
 /* wal.c */
 extern void AioWalInitialize(void);
 extern void AioAssignWalWriteAhead(int newval, void *extra);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "access/xlog.h"
+#include "access/xlog_internal.h"
 #include "aio/io_internal.h"
 #include "aio/stats.h"
 #include "aio/usage.h"
@@ -35,6 +36,9 @@
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 #include "wal_port.h"
+
+/* more than is in flight at a time; so much can be read after a crash */
+const uint64 aio_wal_span = 32 * 1024 * 1024;
 
 /* the flush that is being waited for is that of a future, which is counted */
 bool		aio_wal_flush_is_counted = false;
@@ -209,6 +213,69 @@ void
 AioWalCloseReopened(int fd)
 {
 	close(fd);
+}
+
+/* ------------------------------------------------------------------------
+ * Files that a crash has left
+ * ------------------------------------------------------------------------
+ */
+
+int
+AioWalOpenOld(XLogSegNo segno, TimeLineID tli)
+{
+	char		path[MAXPGPATH];
+	int			fd;
+
+	/* not past the cache, whatever debug_io_direct says: it is read once */
+	XLogFilePath(path, tli, segno, wal_segment_size);
+	fd = BasicOpenFile(path, O_RDWR | PG_BINARY | O_CLOEXEC);
+	if (fd < 0 && errno != ENOENT)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", path)));
+	return fd;
+}
+
+ssize_t
+AioWalPread(int fd, char *to, Size nbytes, uint32 offset)
+{
+	Size		done = 0;
+
+	while (done < nbytes)
+	{
+		ssize_t		n;
+
+		pgstat_report_wait_start(WAIT_EVENT_WAL_READ);
+		n = pg_pread(fd, to + done, nbytes - done, offset + done);
+		pgstat_report_wait_end();
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+/* Whatever timeline it says: recovery takes a later one, too. */
+bool
+AioWalPageIs(const char *page, XLogRecPtr ptr)
+{
+	const XLogPageHeaderData *header = (const XLogPageHeaderData *) page;
+
+	return header->xlp_magic == XLOG_PAGE_MAGIC && header->xlp_pageaddr == ptr;
+}
+
+void
+AioWalTellErased(XLogRecPtr end, XLogRecPtr first, XLogRecPtr last, int npages)
+{
+	ereport(LOG,
+			(errmsg("erased %d pages of WAL between %X/%X and %X/%X that were written before the crash",
+					npages, LSN_FORMAT_ARGS(first), LSN_FORMAT_ARGS(last)),
+			 errdetail("WAL ends at %X/%X; something before these pages had not been written.",
+					   LSN_FORMAT_ARGS(end))));
 }
 
 /* ------------------------------------------------------------------------

@@ -71,6 +71,9 @@ AioWalTargetSegment(const AioWalTarget *target)
 	return ((XLogSegNo) target->segno_high << 32) | target->segno_low;
 }
 
+/* Writes that are missing after a crash are not more bytes in a row. */
+extern const uint64 aio_wal_span;
+
 /* Does the server write WAL so?  All of its processes agree, as they must. */
 extern bool AioWalInUse(void);
 
@@ -104,6 +107,17 @@ extern ssize_t AioWalPwrite(int fd, const char *from, Size nbytes,
 extern int	AioWalFdatasync(int fd);
 extern int	AioWalClose(int fd);
 extern void AioWalCloseReopened(int fd);
+
+/*
+ * When recovery ends: the file of a segment, -1 if there is none, which may
+ * raise an error; up to so many bytes of it, -1 if they cannot be read; does a
+ * page say that it is this one; tell that pages have been erased.
+ */
+extern int	AioWalOpenOld(XLogSegNo segno, TimeLineID tli);
+extern ssize_t AioWalPread(int fd, char *to, Size nbytes, uint32 offset);
+extern bool AioWalPageIs(const char *page, XLogRecPtr ptr);
+extern void AioWalTellErased(XLogRecPtr end, XLogRecPtr first, XLogRecPtr last,
+							 int npages);
 
 /* Wake the WAL writer: it syncs, and makes segments. */
 extern void AioWalWakeWriter(void);

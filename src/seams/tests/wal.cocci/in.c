@@ -72,3 +72,12 @@ WalWriterMain(const void *startup_data, size_t startup_data_len)
 			left = 50;
 	}
 }
+
+void
+StartupXLOG(void)
+{
+	redo();
+	XLogCtl->LogwrtRqst.Write = EndOfLog;
+	PreallocXlogFiles(EndOfLog, newTLI);
+	InRecovery = false;
+}

@@ -77,3 +77,14 @@ WalWriterMain(const void *startup_data, size_t startup_data_len)
 			left = 50;
 	}
 }
+
+void
+StartupXLOG(void)
+{
+	redo();
+	XLogCtl->LogwrtRqst.Write = EndOfLog;
+	if (InRecovery)
+		AioEraseWalBehind(EndOfLog, newTLI);
+	PreallocXlogFiles(EndOfLog, newTLI);
+	InRecovery = false;
+}
