@@ -8,7 +8,7 @@ BACKEND = ROOT / 'src/backend'
 FLAGS = ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-Wno-sign-compare',
          '-Wno-clobbered', '-Wno-missing-field-initializers']
 
-# of each program: its own files, and those of src/backend; wal_included.c includes wal.c and wal_file.c
+# of each program: its own files, and those of src/backend; wal_included.c includes wal.c, wal_file.c and wal_end.c
 SOURCES = {
     'scheduler': (['server.c', 'scheduler.c', '-Wl,--wrap=mmap,--wrap=AioContextRefusal'], 'aio/task/*.c'),
     'wal_pipeline': (['server.c', 'wal_world.c', 'wal_disk.c', 'wal_server.c', 'wal_included.c', 'wal_pipeline.c',
@@ -16,11 +16,11 @@ SOURCES = {
 }
 
 
-def build(program, target, compiler='cc', flags=(), backend=BACKEND):
+def build(program, target, compiler='cc', flags=(), backend=BACKEND, simulate=HERE):
     """Compile the program of this name to the file `target`; raises CalledProcessError, whose stderr says why."""
     own, others = SOURCES[program]
-    command = [compiler, *FLAGS, *flags, f'-I{HERE}/include', f'-I{ROOT}/src/include', f'-I{HERE}', f'-I{backend}/access/transam',
+    command = [compiler, *FLAGS, *flags, f'-I{simulate}/include', f'-I{ROOT}/src/include', f'-I{simulate}', f'-I{backend}/access/transam',
                f'-I{backend}/aio/task', *sorted(backend.glob(others)),
-               *(word if word.startswith('-') else HERE / word for word in own), '-o', target]
+               *(word if word.startswith('-') else simulate / word for word in own), '-o', target]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return target

@@ -11,8 +11,14 @@
  * leaves some sectors that no later one writes, and all who have the file open
  * then are told of the error when they sync next, as by Linux.
  *
+ * A sector is a page: what comes back by a page that two losses of power have
+ * torn, PostgreSQL has no remedy for, either.
+ *
  * Files are told from their names, so that one can be renamed while somebody
  * has it open.
+ *
+ * What the kernel has been given outlives processes: unless somebody waits for
+ * it, it is written at any later moment, when others write there.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -22,7 +28,7 @@
 
 #include "wal_world.h"
 
-#define SECTOR			32
+#define SECTOR			XLOG_BLCKSZ
 #define SECTORS			(SEGMENT_MAX / SECTOR)
 #define INODES_MAX		256
 #define OPS_MAX			64
@@ -50,6 +56,8 @@ struct SimDiskOp
 {
 	bool		used;
 	bool		write;			/* or sync */
+	bool		asynchronous;	/* the kernel does it, not a process */
+	bool		orphan;			/* whoever has begun it is gone */
 	bool		done;
 	bool		synced;			/* a write that is durable when it is done */
 	int			fd;
@@ -238,6 +246,8 @@ begin(int fd, bool write)
 	}
 	op->used = true;
 	op->write = write;
+	op->asynchronous = false;
+	op->orphan = false;
 	op->done = false;
 	op->fd = fd;
 	op->inode = SimFileInode(fd);
@@ -279,6 +289,7 @@ check_overlap(const SimDiskOp *op)
 		const SimDiskOp *other = &ops[i];
 
 		if (other != op && other->used && !other->done && other->write &&
+			!other->orphan &&
 			other->inode == op->inode)
 			SIM_CHECK(other->offset + other->nbytes <= op->offset ||
 					  op->offset + op->nbytes <= other->offset,
@@ -295,6 +306,7 @@ SimDiskWrite(int fd, const char *from, Size nbytes, uint32 offset,
 
 	SIM_CHECK(nbytes > 0 && offset + nbytes <= (Size) wal_segment_size,
 			  "a write goes beyond its segment");
+	op->asynchronous = asynchronous;
 	op->from = from;
 	op->nbytes = nbytes;
 	op->offset = offset;
@@ -375,7 +387,7 @@ end_write(SimDiskOp *op)
 	int			end = (op->offset + op->ntransferred + SECTOR - 1) / SECTOR;
 
 	transfer(op, false);
-	if (!op->synced || op->ntransferred == 0)
+	if (!op->synced || op->ntransferred == 0 || op->orphan)
 		return;
 	if (op->result < 0)
 		lose_some(op->inode, first, end);
@@ -409,6 +421,8 @@ go_on(SimDiskOp *op)
 	else
 		end_sync(op);
 	op->done = true;
+	if (op->orphan)
+		op->used = false;
 	SimWake(op);
 }
 
@@ -483,6 +497,14 @@ SimDiskSync(int fd)
 	return wait_for(op);
 }
 
+int
+SimDiskRead(int fd, char *to, Size nbytes, uint32 offset)
+{
+	SimPoint();
+	memcpy(to, SimFileInode(fd)->cached + offset, nbytes);
+	return nbytes;
+}
+
 /* Is memory of this page being written? */
 bool
 SimDiskReads(const char *page, const void *exempt)
@@ -491,7 +513,7 @@ SimDiskReads(const char *page, const void *exempt)
 	{
 		const SimDiskOp *op = &ops[i];
 
-		if (op->used && op->write && !op->done && op != exempt &&
+		if (op->used && op->write && !op->done && op != exempt && !op->orphan &&
 			op->from < page + XLOG_BLCKSZ && page < op->from + op->nbytes)
 			return true;
 	}
@@ -503,21 +525,75 @@ SimDiskReads(const char *page, const void *exempt)
  * ------------------------------------------------------------------------
  */
 
+/* What a process wrote itself ends with it; the kernel may drop what it has. */
+static void
+survive(SimDiskOp *op, bool power_lost)
+{
+	if (op->done || !op->write)
+	{
+		op->used = false;
+		return;
+	}
+	if (power_lost || !op->asynchronous || SimChance(&sim_world, 300))
+	{
+		transfer(op, true);
+		op->used = false;
+		return;
+	}
+	if (op->orphan)
+		return;
+
+	/* memory that is shared with nobody any more */
+	memcpy(op->content, op->from, op->nbytes);
+	op->from = op->content;
+	op->orphan = true;
+}
+
 /*
- * All processes are gone.  What they were writing is written in part; without
- * power, also what was not synced.
+ * All processes are gone.  What they were writing is written in part, or will
+ * be; without power, what was not synced is kept in part.
  */
 void
 SimDiskCrash(bool power_lost)
 {
 	for (int i = 0; i < OPS_MAX; i++)
 	{
-		if (ops[i].used && ops[i].write && !ops[i].done)
-			transfer(&ops[i], true);
-		ops[i].used = false;
+		if (ops[i].used)
+			survive(&ops[i], power_lost);
 	}
 	next_event = NEVER;
+	for (int i = 0; i < OPS_MAX; i++)
+		next_event = Min(next_event, event_of(&ops[i]));
 	memset(fds, 0, sizeof(fds));
+	for (int i = 0; power_lost && i < ninodes; i++)
+	{
+		for (int n = 0; n < wal_segment_size / SECTOR; n++)
+		{
+			Sector	   *sector = &inodes[i].sectors[n];
+
+			if (SimChance(&sim_world, 500))
+				make_durable(&inodes[i], n, inodes[i].cached, sector->version);
+			memcpy(inodes[i].cached + n * SECTOR, inodes[i].durable + n * SECTOR, SECTOR);
+		}
+	}
+}
+
+/* Wait for what the kernel has been given by processes that are gone. */
+void
+SimDiskSettle(void)
+{
+	for (int i = 0; i < OPS_MAX; i++)
+	{
+		while (ops[i].used)
+			go_on(&ops[i]);
+	}
+	next_event = NEVER;
+}
+
+/* Recovery begins: it syncs all that it finds. */
+void
+SimDiskRecover(void)
+{
 	for (int i = 0; i < ninodes; i++)
 	{
 		SimInode   *inode = &inodes[i];
@@ -528,10 +604,7 @@ SimDiskCrash(bool power_lost)
 		{
 			Sector	   *sector = &inode->sectors[n];
 
-			/* recovery syncs what it finds */
-			if (!power_lost || SimChance(&sim_world, 500))
-				make_durable(inode, n, inode->cached, sector->version);
-			memcpy(inode->cached + n * SECTOR, inode->durable + n * SECTOR, SECTOR);
+			memcpy(inode->durable + n * SECTOR, inode->cached + n * SECTOR, SECTOR);
 			sector->version = sector->durable = ++last_version;
 			sector->lost = false;
 		}

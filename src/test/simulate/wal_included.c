@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * wal_included.c
- *	  The server's wal.c and wal_file.c, and what each process has of their
- *	  variables.
+ *	  The server's wal.c, wal_file.c and wal_end.c, and what each process has
+ *	  of their variables.
  *
  * The files are included, not linked, since their variables are static.
  *
@@ -13,6 +13,8 @@
 #include "wal.c"
 
 #include "wal_file.c"
+
+#include "wal_end.c"
 
 #include "wal_world.h"
 

@@ -9,13 +9,13 @@
  * writes and syncs; the checkpointer uses old segments again; parameters
  * change; writes and syncs are late, cut short, and fail.  A life ends in
  * order, or at any step: by a crash of processes, a PANIC, the end of the
- * postmaster, or a loss of power.  The next one goes on with what the disk has
- * kept.
+ * postmaster, or a loss of power.  The next one waits for what the kernel has
+ * not done yet, finds out where WAL ends, and erases what is behind.
  *
- * The code that is simulated is the server's: wal.c and wal_file.c of
- * src/backend/aio.  Invariants: a commit that was acknowledged is there after
- * each crash; at the end nobody waits, and all is flushed and told of; and
- * those of wal_server.c and wal_world.c.
+ * The code that is simulated is the server's: wal.c, wal_file.c and wal_end.c.
+ * Invariants: a commit that was acknowledged is there after each crash, and
+ * nothing that was lost in an earlier one; at the end nobody waits, and all is
+ * flushed and told of; and those of wal_server.c and wal_world.c.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -263,13 +263,33 @@ make_processes(void)
 		SimProcessMake("killer", 0, postmaster_killer);
 }
 
+/* Recovery ends; returns whether that comes to its end. */
+static bool
+erase(void)
+{
+	MemoryContext context;
+	bool		done;
+
+	SimProcessMake("startup", 0, SimEraseWal);
+	sim_crash_at = SimChance(&sim_world, 100) ? sim_steps + SimUpTo(&sim_world, 100) : NEVER;
+	done = SimRun(none_is_left) == SIM_FINISHED && !sim_panicked;
+	context = CurrentMemoryContext;
+	CurrentMemoryContext = NULL;
+	if (context != NULL)
+		SimContextDelete(context);
+	SimWorldReset();
+	return done;
+}
+
 /* Returns whether it ended in order. */
 static bool
-live(XLogRecPtr end)
+live(XLogRecPtr end, bool after_crash)
 {
 	choose_parameters();
 	SimWorldReset();
 	SimServerStart(end);
+	if (after_crash && !erase())
+		return false;
 	make_processes();
 	stopping = false;
 	sim_crash_at = SimChance(&sim_world, 500) ? sim_steps + SimUpTo(&sim_world, 8000) : NEVER;
@@ -287,7 +307,9 @@ live(XLogRecPtr end)
 static void
 simulate(uint64 seed)
 {
+	static const int sizes[] = {0, 0, 56, 28, 112};
 	XLogRecPtr	end;
+	bool		in_order = true;
 	int			nlives;
 
 	sim_seed = seed;
@@ -299,15 +321,22 @@ simulate(uint64 seed)
 	SimDiskReset();
 	wal_segment_size = 256 << SimUpTo(&sim_world, 2);
 	end = (2 + SimUpTo(&sim_world, 3)) * wal_segment_size + SimUpTo(&sim_world, wal_segment_size);
+
+	/* records of one size, which begin where others did */
+	sim_one_size = sizes[SimUpTo(&sim_world, lengthof(sizes) - 1)];
+	if (sim_one_size > 0 || end % XLOG_BLCKSZ < 8)
+		end -= end % XLOG_BLCKSZ;
 	SimServerReset(end);
 	nlives = 1 + SimUpTo(&sim_world, most_lives - 1);
 	for (int i = 0; i < nlives; i++)
 	{
-		live(end);
+		in_order = live(end, !in_order);
 		SimWorldReset();
 		SimDiskCrash(SimChance(&sim_world, 700));
+		SimDiskSettle();
+		SimDiskRecover();
 		SimCheckKept(true);
-		end = SimRecovered();
+		end = SimRecover();
 		SIM_CHECK(end >= acknowledged, "a commit that was acknowledged is lost");
 		SimTell("WAL ends at %" PRIu64 ", acknowledged is %" PRIu64, end, acknowledged);
 	}

@@ -6,8 +6,12 @@
  *
  * The WAL buffers are a ring of small pages.  Whoever inserts a record reserves
  * its place, copies it page by page, and makes room for a page by replacing the
- * oldest one.  The bytes of records are random, and remembered, so that what is
- * on disk can be compared with them.
+ * oldest one.  Each page begins with its address, and each record with its
+ * length, where the one before begins, and a checksum; the rest is random.  All
+ * is remembered, so that what is on disk can be compared with it.
+ *
+ * Recovery goes by these rules and by nothing else, as the server's does: what
+ * it takes for WAL should be what this life has inserted, and no earlier one.
  *
  * Writes in flight are completed by an I/O worker, or as with io_uring by
  * whoever looks for them: until somebody does, one that the disk has done is
@@ -36,6 +40,20 @@
 #define BUFFERS_MAX		64
 #define WAL_MAX			(256 * 1024)	/* bytes, in one seed */
 #define HANDLES			4		/* of each process */
+#define RECORD_MAX		(4 * SEGMENT_MAX)
+
+/* what a page begins with */
+#define PAGE_HEADER		8
+#define PAGE_MAGIC		0x5741
+
+typedef struct RecordHeader
+{
+	uint32		length;			/* all of it, but not headers of pages */
+	uint32		prev;			/* where the one before begins */
+	uint32		checksum;
+} RecordHeader;
+
+const uint64 aio_wal_span = WAL_MAX;
 
 int			wal_segment_size;
 int			wal_sync_method;
@@ -45,6 +63,7 @@ int			CommitSiblings;
 int			WalWriterFlushAfter;
 int			max_wal_senders;
 bool		sim_with_workers;
+int			sim_one_size;
 int			sim_method;
 int			sim_syncs;
 int			sim_write_ahead;
@@ -52,13 +71,17 @@ int			sim_write_ahead;
 static void *pipeline_memory;
 static const AioSharedState *pipeline_part;
 
-/* bytes of records, and where records end, by position from 'origin' */
+/* bytes of WAL, by position from 'origin' */
 static XLogRecPtr origin;
 static char expected[WAL_MAX];
-static bool record_ends[WAL_MAX];
+
+/* where recovery begins, and the record before that */
+static XLogRecPtr redo_at;
+static XLogRecPtr redo_prev;
 
 /* as in xlog.c */
 static XLogRecPtr reserved;		/* up to here */
+static XLogRecPtr last_record;	/* the last that has been */
 static XLogRecPtr inserted;		/* logInsertResult */
 XLogRecPtr	sim_write_result;
 XLogRecPtr	sim_flush_result;
@@ -290,15 +313,85 @@ copy_into_page(XLogRecPtr ptr, XLogRecPtr end)
 	}
 }
 
-static XLogRecPtr
-insert_record(XLogRecPtr start, XLogRecPtr end)
+static void
+make_page_header(char *header, XLogRecPtr page)
 {
+	uint32		words[2] = {PAGE_MAGIC, page};
+
+	memcpy(header, words, PAGE_HEADER);
+}
+
+bool
+AioWalPageIs(const char *page, XLogRecPtr ptr)
+{
+	char		header[PAGE_HEADER];
+
+	make_page_header(header, ptr);
+	return memcmp(page, header, PAGE_HEADER) == 0;
+}
+
+/* Where so many bytes end that begin here, with headers of pages. */
+static XLogRecPtr
+advance(XLogRecPtr ptr, Size size)
+{
+	while (size > 0)
+	{
+		Size		room;
+
+		if (ptr % XLOG_BLCKSZ == 0)
+			ptr += PAGE_HEADER;
+		room = Min(size, XLOG_BLCKSZ - ptr % XLOG_BLCKSZ);
+		ptr += room;
+		size -= room;
+	}
+	return ptr;
+}
+
+static uint32
+checksum(const RecordHeader *header, const char *record)
+{
+	uint32		sum = header->length * 31 + header->prev;
+
+	for (Size i = sizeof(RecordHeader); i < header->length; i++)
+		sum = (sum ^ (unsigned char) record[i]) * 16777619;
+	return sum;
+}
+
+/* What is to be inserted from 'start' to 'end'. */
+static void
+make_record(XLogRecPtr start, XLogRecPtr end, XLogRecPtr prev)
+{
+	char		record[RECORD_MAX];
+	RecordHeader header = {0, prev, 0};
+	Size		done = 0;
+
+	for (XLogRecPtr ptr = start; ptr < end; ptr++)
+		header.length += ptr % XLOG_BLCKSZ >= PAGE_HEADER;
+	SIM_CHECK(header.length >= sizeof(header) && header.length <= RECORD_MAX, "a record is of no length");
+	for (Size i = sizeof(header); i < header.length; i++)
+		record[i] = (char) pg_prng_uint64(&sim_world);
+	header.checksum = checksum(&header, record);
+	memcpy(record, &header, sizeof(header));
+	for (XLogRecPtr ptr = start; ptr < end; ptr++)
+	{
+		if (ptr % XLOG_BLCKSZ == 0)
+			make_page_header(expected_at(ptr), ptr);
+		if (ptr % XLOG_BLCKSZ >= PAGE_HEADER)
+			*expected_at(ptr) = record[done++];
+	}
+}
+
+/* Reserve its place, up to 'end', and insert it. */
+static XLogRecPtr
+insert_record(XLogRecPtr end)
+{
+	XLogRecPtr	start = reserved;
 	XLogRecPtr	ptr = start;
 
 	expected_at(end);
-	for (XLogRecPtr byte = start; byte < end; byte++)
-		*expected_at(byte) = (char) pg_prng_uint64(&sim_world);
-	record_ends[end - origin] = true;
+	reserved = end;
+	make_record(start, end, last_record);
+	last_record = start;
 	SimTell("inserts %" PRIu64 " to %" PRIu64, start, end);
 	while (ptr < end)
 	{
@@ -322,15 +415,12 @@ insert_record(XLogRecPtr start, XLogRecPtr end)
 XLogRecPtr
 SimInsert(Size size)
 {
-	XLogRecPtr	start;
-
 	CritSectionCount++;
 	SimPoint();
 	sim_me->inserting = true;
 	SimPoint();
-	start = reserved;
-	reserved += size;
-	return insert_record(start, start + size);
+	size = sim_one_size > 0 ? (Size) sim_one_size : Max(size, sizeof(RecordHeader));
+	return insert_record(advance(reserved, size));
 }
 
 /* Insert what fills the segment, if something is in it. */
@@ -346,8 +436,12 @@ SimSwitchSegment(void)
 	start = reserved;
 	if (start % wal_segment_size != 0)
 	{
-		reserved += wal_segment_size - start % wal_segment_size;
-		return insert_record(start, reserved);
+		XLogRecPtr	end = start - start % wal_segment_size + wal_segment_size;
+
+		/* what does not fit there fills the next one, too */
+		if (end - start < sizeof(RecordHeader))
+			end += wal_segment_size;
+		return insert_record(end);
 	}
 	sim_me->inserting = false;
 	SimWake(&sim_me->inserting);
@@ -813,10 +907,19 @@ SimReloadConfiguration(void)
 void
 SimCheckpoint(void)
 {
-	XLogRecPtr	redo = SimInsert(20);
+	XLogRecPtr	prev;
+	XLogRecPtr	redo;
 	XLogSegNo	keep;
 
+	SimInsert(20);
+	prev = last_record;
+	redo = reserved;
 	XLogFlush(redo);
+	if (redo > redo_at)
+	{
+		redo_at = redo;
+		redo_prev = prev;
+	}
 	keep = Min(redo / wal_segment_size, next_finished);
 	kept_from = Max(kept_from, keep * wal_segment_size);
 	while (SimFirstSegment() < keep)
@@ -852,8 +955,9 @@ SimServerReset(XLogRecPtr start)
 	origin = start - start % XLOG_BLCKSZ;
 	SimInodeMake(start / wal_segment_size);
 	memset(expected, 0, start - origin);
-	memset(record_ends, 0, sizeof(record_ends));
-	record_ends[start - origin] = true;
+	redo_at = start;
+	redo_prev = last_record = 0;
+	reserved = start;
 	sim_flush_result = start;
 	kept_from = origin;
 }
@@ -864,8 +968,9 @@ SimServerStart(XLogRecPtr end)
 {
 	XLogRecPtr	page = end - end % XLOG_BLCKSZ;
 
+	SIM_CHECK(end == reserved, "WAL does not begin where it ends");
 	nbuffers = 4 + SimUpTo(&sim_world, BUFFERS_MAX - 4) / (1 + SimUpTo(&sim_world, 5));
-	reserved = inserted = request = async_upto = end;
+	inserted = request = async_upto = end;
 	sim_write_result = sim_flush_result = end;
 	senders_know = end;
 	nsyncing = 0;
@@ -889,22 +994,103 @@ SimServerStart(XLogRecPtr end)
 	pipeline_part->initialize();
 }
 
+/* The next byte of records, if the disk has it. */
+static bool
+read_byte(XLogRecPtr *ptr, char *byte)
+{
+	char		header[PAGE_HEADER];
+
+	if (SimInodeOf(*ptr / wal_segment_size) == NULL)
+		return false;
+	if (*ptr % XLOG_BLCKSZ == 0)
+	{
+		for (int i = 0; i < PAGE_HEADER; i++)
+			header[i] = SimDiskByte(*ptr + i, false);
+		if (!AioWalPageIs(header, *ptr))
+			return false;
+		*ptr += PAGE_HEADER;
+	}
+	*byte = SimDiskByte((*ptr)++, false);
+	return true;
+}
+
+/* Is there a record at 'ptr' that follows 'prev'?  Then pass it. */
+static bool
+read_record(XLogRecPtr *ptr, XLogRecPtr prev)
+{
+	char		record[RECORD_MAX];
+	RecordHeader header = {sizeof(header), 0, 0};
+	XLogRecPtr	next = *ptr;
+
+	for (Size n = 0; n < header.length; n++)
+	{
+		if (!read_byte(&next, &record[n]))
+			return false;
+		if (n != sizeof(header) - 1)
+			continue;
+		memcpy(&header, record, sizeof(header));
+		if (header.prev != prev || header.length < sizeof(header) || header.length > RECORD_MAX)
+			return false;
+	}
+	if (header.checksum != checksum(&header, record))
+		return false;
+	*ptr = next;
+	return true;
+}
+
 /* After a crash: where does WAL end?  What was beyond never happened. */
 XLogRecPtr
-SimRecovered(void)
+SimRecover(void)
 {
-	XLogRecPtr	ptr = sim_flush_result;
-	XLogRecPtr	end = sim_flush_result;
+	XLogRecPtr	end = redo_at;
+	XLogRecPtr	prev = redo_prev;
+	XLogRecPtr	next = end;
 
-	while (ptr < reserved && SimInodeOf(ptr / wal_segment_size) != NULL &&
-		   SimDiskByte(ptr, true) == *expected_at(ptr))
+	while (read_record(&next, prev))
 	{
-		ptr++;
-		if (record_ends[ptr - origin])
-			end = ptr;
+		for (XLogRecPtr ptr = end; ptr < next; ptr++)
+		{
+			if (next > reserved || SimDiskByte(ptr, false) != *expected_at(ptr))
+				SimFail(__FILE__, __LINE__, "WAL of an earlier life is replayed");
+		}
+		prev = end;
+		end = next;
 	}
-	memset(&record_ends[end - origin] + 1, 0, WAL_MAX - 1 - (end - origin));
+	reserved = end;
+	last_record = prev;
 	return end;
+}
+
+/* What is left behind the end: what the server does before it inserts. */
+void
+SimEraseWal(void)
+{
+	CurrentMemoryContext = SimContextMake();
+	CritSectionCount++;
+	AioEraseWalBehind(reserved, 1);
+	CritSectionCount--;
+}
+
+int
+AioWalOpenOld(XLogSegNo segno, TimeLineID tli)
+{
+	SimInode   *inode = SimInodeOf(segno);
+
+	SimPoint();
+	return inode == NULL ? -1 : SimFileOpen(inode, WAL_SYNC_METHOD_FDATASYNC);
+}
+
+ssize_t
+AioWalPread(int fd, char *to, Size nbytes, uint32 offset)
+{
+	return SimDiskRead(fd, to, nbytes, offset);
+}
+
+void
+AioWalTellErased(XLogRecPtr end, XLogRecPtr first, XLogRecPtr last, int npages)
+{
+	SimTell("erases %d pages from %" PRIu64 " to %" PRIu64 ", WAL ends at %" PRIu64,
+			npages, first, last, end);
 }
 
 /* All that was flushed is there, but for segments that were removed. */

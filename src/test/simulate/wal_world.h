@@ -138,6 +138,9 @@ extern void SimDiskForget(SimDiskOp *op);
 extern uint64 SimDiskNextEvent(void);
 extern void SimDiskFire(void);
 extern void SimDiskCrash(bool power_lost);
+extern void SimDiskSettle(void);
+extern void SimDiskRecover(void);
+extern int	SimDiskRead(int fd, char *to, Size nbytes, uint32 offset);
 extern bool SimDiskReads(const char *from, const void *exempt);
 extern char SimDiskByte(XLogRecPtr ptr, bool durable);
 
@@ -145,6 +148,7 @@ extern char SimDiskByte(XLogRecPtr ptr, bool durable);
 extern XLogRecPtr sim_write_result;
 extern XLogRecPtr sim_flush_result;
 extern bool sim_with_workers;	/* io_method=worker */
+extern int	sim_one_size;		/* of all records, or 0 */
 
 /* parameters as they are configured now; processes come to know of it later */
 extern int	sim_method;			/* wal_sync_method */
@@ -157,7 +161,8 @@ extern XLogRecPtr SimSwitchSegment(void);
 extern void SimCheckpoint(void);
 extern void SimWorker(void);
 extern XLogRecPtr SimInsertEnd(void);
-extern XLogRecPtr SimRecovered(void);
+extern XLogRecPtr SimRecover(void);
+extern void SimEraseWal(void);
 extern void SimCheckKept(bool durable);
 extern void SimCheckFinished(void);
 extern void SimReloadConfiguration(void);

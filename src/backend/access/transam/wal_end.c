@@ -14,8 +14,9 @@
  *
  * INVARIANT-86: when recovery has ended, and before anything is inserted, there
  * is on disk no page behind the end of WAL that says that it is where it is.
- * They are erased from the last one to the first, so that what a crash has us
- * do again finds those that are left.
+ * All is erased from the last one to the end, in this order, so that what a
+ * crash has us do again finds what is left.  Between them there may be pages of
+ * which the beginning alone is missing.
  *
  * Fewer than aio_wal_span bytes are in flight at a time, so a hole that is left
  * when processes are killed is not longer, and the search ends so far behind
@@ -29,7 +30,8 @@
  * Runs in the startup process, or in a standalone one.  What this needs of the
  * server is in wal_port.h, so that the simulator runs it without one.
  *
- * Tests: src/test/aio/wal/t/007_behind_end.pl.
+ * Tests: src/test/aio/wal/t/007_behind_end.pl,
+ *		  src/test/simulate/wal_pipeline.c.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -49,13 +51,13 @@
 typedef struct OldWal
 {
 	TimeLineID	tli;
-	char	   *content;		/* of a chunk */
-	char	   *zeros;			/* a page of them */
-	int			fd;				/* of the segment, -1 if none is open */
-	XLogSegNo	segno;			/* last looked for */
+	char	   *chunk;			/* its content, then zeros */
+	int			fd;				/* of the segment, -1 if there is none */
+	XLogSegNo	segno;			/* 0 at first */
 	bool		changed;		/* it is to be synced */
-	XLogRecPtr	first;			/* page that has been erased, */
-	int			npages;			/* and how many have been */
+	XLogRecPtr	first;			/* page that has been found, */
+	XLogRecPtr	last;			/* where the last one ends, */
+	int			npages;			/* and how many there are */
 } OldWal;
 
 static void
@@ -70,139 +72,98 @@ close_segment(OldWal *old)
 	old->fd = -1;
 }
 
-/*
- * Read what there is from 'from' on, which is in one segment, up to 'upto'.
- * Returns how many bytes, or -1 if they cannot be read.
- */
-static ssize_t
-read_chunk(OldWal *old, XLogRecPtr from, XLogRecPtr upto)
+/* Have the file open that holds this; returns false if there is none. */
+static bool
+open_segment(OldWal *old, XLogRecPtr ptr)
 {
 	XLogSegNo	segno;
 
-	XLByteToSeg(from, segno, wal_segment_size);
+	XLByteToSeg(ptr, segno, wal_segment_size);
 	if (segno != old->segno)
 	{
 		close_segment(old);
 		old->segno = segno;
 		old->fd = AioWalOpenOld(segno, old->tli);
 	}
-	if (old->fd < 0)
-		return 0;
-	return AioWalPread(old->fd, old->content, upto - from,
-					   XLogSegmentOffset(from, wal_segment_size));
+	return old->fd >= 0;
 }
 
-/* Where the chunk ends that begins with 'from'. */
-static XLogRecPtr
-chunk_end(XLogRecPtr from)
+/*
+ * Note pages of this chunk that recovery could take for WAL, or perhaps could
+ * if they cannot be read.
+ */
+static void
+search_chunk(OldWal *old, XLogRecPtr from, XLogRecPtr upto)
 {
-	return from + Min(CHUNK, wal_segment_size - XLogSegmentOffset(from, wal_segment_size));
+	ssize_t		nread;
+
+	if (!open_segment(old, from))
+		return;
+	nread = AioWalPread(old->fd, old->chunk, upto - from,
+						XLogSegmentOffset(from, wal_segment_size));
+	for (XLogRecPtr page = from; page < upto; page += XLOG_BLCKSZ)
+	{
+		if (nread >= 0 &&
+			(page + XLOG_BLCKSZ > from + nread ||
+			 !AioWalPageIs(old->chunk + (page - from), page)))
+			continue;
+		if (old->npages++ == 0)
+			old->first = page;
+		old->last = page + XLOG_BLCKSZ;
+	}
 }
 
-/* Where the chunk begins that ends with 'upto', and not before 'start'. */
-static XLogRecPtr
-chunk_start(XLogRecPtr upto, XLogRecPtr start)
+/* Find out how far they reach, from the page on that begins behind the end. */
+static void
+search(OldWal *old, XLogRecPtr end)
 {
-	uint32		length = XLogSegmentOffset(upto - 1, wal_segment_size) + 1;
-
-	return Max(start, upto - Min(CHUNK, length));
-}
-
-/* Could recovery take this page for WAL?  Nobody knows if it is illegible. */
-static bool
-is_old(const OldWal *old, XLogRecPtr from, ssize_t nread, XLogRecPtr page)
-{
-	if (nread < 0)
-		return old->fd >= 0;
-	return page + XLOG_BLCKSZ <= from + nread &&
-		AioWalPageIs(old->content + (page - from), page);
-}
-
-/* Where the last of them ends, from 'start' on; 'start' if there are none. */
-static XLogRecPtr
-find_last(OldWal *old, XLogRecPtr start)
-{
-	XLogRecPtr	last = start;
 	XLogRecPtr	next;
 
-	for (XLogRecPtr from = start; from < last + aio_wal_span; from = next)
+	old->last = end;
+	if (end % XLOG_BLCKSZ != 0)
+		old->last += XLOG_BLCKSZ - end % XLOG_BLCKSZ;
+	for (XLogRecPtr from = old->last; from < old->last + aio_wal_span; from = next)
 	{
-		ssize_t		nread;
-
-		next = chunk_end(from);
-		nread = read_chunk(old, from, next);
-		for (XLogRecPtr page = from; page < next; page += XLOG_BLCKSZ)
-		{
-			if (is_old(old, from, nread, page))
-				last = page + XLOG_BLCKSZ;
-		}
-	}
-	return last;
-}
-
-static void
-zero(OldWal *old, XLogRecPtr from, Size nbytes)
-{
-	AioWalWriteNow(old->fd, old->segno, old->tli, old->zeros, nbytes,
-				   XLogSegmentOffset(from, wal_segment_size));
-	old->changed = true;
-}
-
-static void
-erase_chunk(OldWal *old, XLogRecPtr from, XLogRecPtr upto)
-{
-	ssize_t		nread = read_chunk(old, from, upto);
-
-	for (XLogRecPtr page = upto - XLOG_BLCKSZ;; page -= XLOG_BLCKSZ)
-	{
-		if (is_old(old, from, nread, page))
-		{
-			zero(old, page, XLOG_BLCKSZ);
-			old->first = page;
-			old->npages++;
-		}
-		if (page == from)
-			break;
+		next = from + Min(CHUNK, wal_segment_size - XLogSegmentOffset(from, wal_segment_size));
+		search_chunk(old, from, next);
 	}
 }
 
-/* The rest of the page that WAL ends in, which is written again as a whole. */
+/* Zero what there is between, the last first. */
 static void
-erase_rest(OldWal *old, XLogRecPtr end, XLogRecPtr page_end)
+erase(OldWal *old, XLogRecPtr end)
 {
-	ssize_t		nread = read_chunk(old, end, page_end);
+	XLogRecPtr	from;
 
-	if (nread < 0 ? old->fd >= 0 : memcmp(old->content, old->zeros, nread) != 0)
-		zero(old, end, nread < 0 ? page_end - end : (Size) nread);
+	memset(old->chunk, 0, CHUNK);
+	for (XLogRecPtr upto = old->last; upto > end; upto = from)
+	{
+		Size		nbytes = XLogSegmentOffset(upto - 1, wal_segment_size) + 1;
+
+		from = Max(end, upto - Min(CHUNK, nbytes));
+		if (!open_segment(old, from))
+			continue;
+		AioWalWriteNow(old->fd, old->segno, old->tli, old->chunk, upto - from,
+					   XLogSegmentOffset(from, wal_segment_size));
+		old->changed = true;
+	}
+	close_segment(old);
 }
 
 /*
  * WAL has been replayed up to 'end', and will be inserted there, into this
- * timeline: erase what is behind.  An error is a PANIC, as wherever WAL is
- * written; what cannot be read is erased.
+ * timeline: erase what is behind, at least to the end of the page.  An error is
+ * a PANIC, as wherever WAL is written; what cannot be read is erased.
  */
 void
 AioEraseWalBehind(XLogRecPtr end, TimeLineID tli)
 {
-	XLogRecPtr	start = end + (XLOG_BLCKSZ - 1) - (end + (XLOG_BLCKSZ - 1)) % XLOG_BLCKSZ;
 	OldWal		old = {.tli = tli,.fd = -1};
-	XLogRecPtr	last;
 
-	old.content = palloc(CHUNK);
-	old.zeros = palloc0(XLOG_BLCKSZ);
-	last = find_last(&old, start);
-	for (XLogRecPtr upto = last; upto > start;)
-	{
-		XLogRecPtr	from = chunk_start(upto, start);
-
-		erase_chunk(&old, from, upto);
-		upto = from;
-	}
-	if (end < start)
-		erase_rest(&old, end, start);
-	close_segment(&old);
+	old.chunk = palloc(CHUNK);
+	search(&old, end);
+	erase(&old, end);
 	if (old.npages > 0)
-		AioWalTellErased(end, old.first, last, old.npages);
-	pfree(old.zeros);
-	pfree(old.content);
+		AioWalTellErased(end, old.first, old.last, old.npages);
+	pfree(old.chunk);
 }
