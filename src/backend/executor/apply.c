@@ -16,10 +16,22 @@
  *
  * INVARIANT-68: a worker searches for the rows that it updates and deletes
  * without the executor, and sees those of other workers that are not
- * committed; but never in an index that lacks entries.  That of the replica
+ * committed; but never in an index that lacks entries of its own transaction:
+ * index_rescan() has them inserted (backlog_gate.c).  That of the replica
  * identity, or of the primary key, is unique, and so its entries are not
- * collected.  If a table has neither, and rows are identified by all of their
- * columns, any index may be searched, and no entries are collected.
+ * collected; if a table has neither, and rows are identified by all of their
+ * columns, any index may be searched, and collecting is not tried.  A row that
+ * another worker has inserted is searched for only when that has committed, as
+ * the publisher's transactions have followed one another.
+ *
+ * INVARIANT-92: nobody waits longer for an index than in upstream, where a
+ * worker has it locked while it works on a row.  Our indexes are open as long
+ * as the statement lasts, but not locked between two rows; what is done to one
+ * of them then, or when they are drained, is done under a lock of its own
+ * (AioLockIndex()).  The table's lock, which upstream keeps until the end of
+ * the transaction, keeps them from being dropped or built anew meanwhile, but
+ * not from being moved to another tablespace, nor their options from being
+ * changed: whoever locks an index again learns of that.
  *
  * INVARIANT-33: a version of a row that the transaction has replaced or deleted
  * cannot die before the transaction ends.
@@ -35,6 +47,7 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "aio/apply_ahead.h"
@@ -44,15 +57,13 @@
 #include "replication/logicalproto.h"
 #include "replication/logicalrelation.h"
 #include "replication/logicalworker.h"
+#include "storage/lmgr.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
 
-/*
- * Tables that are open at a time: each has locks on its indexes, which upstream
- * gives back after each row.
- */
+/* tables that are open at a time, with their indexes */
 #define TABLES_MAX	32
 
 typedef struct ApplyTable
@@ -96,7 +107,10 @@ begin_statement(CommandId cid)
 	MemoryContextSwitchTo(old);
 }
 
-/* Open a table once more, for as long as the statement lasts. */
+/*
+ * Open a table once more, for as long as the statement lasts.  The row that is
+ * worked on has locks on its indexes.
+ */
 static ResultRelInfo *
 open_table(Oid relid)
 {
@@ -108,6 +122,8 @@ open_table(Oid relid)
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	InitResultRelInfo(rri, table_open(relid, NoLock), 0, NULL, 0);
 	ExecOpenIndices(rri, false);
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+		UnlockRelation(rri->ri_IndexRelationDescs[i], RowExclusiveLock);
 	CurrentResourceOwner = save;
 	MemoryContextSwitchTo(old);
 	statement->nopen++;
@@ -115,15 +131,26 @@ open_table(Oid relid)
 	return rri;
 }
 
+/*
+ * Close a table and its indexes.  ExecCloseIndices() would unlock these, and
+ * have access methods clean up after inserts, which have not used our
+ * IndexInfos.
+ */
 static void
 close_table(ApplyTable *table)
 {
 	ResourceOwner save = CurrentResourceOwner;
+	ResultRelInfo *rri = table->rri;
 
 	Assert(statement->nopen > 0);
+	AioDrainBeforeClosing(rri);
 	CurrentResourceOwner = TopTransactionResourceOwner;
-	ExecCloseIndices(table->rri);
-	table_close(table->rri->ri_RelationDesc, NoLock);
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+	{
+		index_close(rri->ri_IndexRelationDescs[i], NoLock);
+		rri->ri_IndexRelationDescs[i] = NULL;
+	}
+	table_close(rri->ri_RelationDesc, NoLock);
 	CurrentResourceOwner = save;
 	table->rri = NULL;
 	Assert(statement->nopen > 0);
@@ -271,12 +298,14 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 
 	statement->estate->es_processed = aio_rows_applied;
 	backlog = AioGetTableBacklog(table->rri, statement->estate, statement->cid, NULL);
+	if (backlog != NULL)
+		backlog->statement->locks_briefly = true;
 	if (backlog != NULL && AioBacklogTakes(backlog, statement->cid, 1))
 		return backlog;
 
 	/*
 	 * if its entries are not collected now, they will not be in this
-	 * statement
+	 * statement; those that wait are inserted before it is closed
 	 */
 	close_table(table);
 	return NULL;

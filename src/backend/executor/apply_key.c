@@ -85,10 +85,33 @@ static HTAB *apply_keys = NULL;
 /* what is known may be out of date */
 static bool keys_stale = false;
 
+/* a key is being found out, which is not among them yet; or that has failed */
+static bool filling = false;
+
+/* Does what is known of a key depend on this relation? */
+static bool
+depends_on(const ApplyKey *key, Oid relid)
+{
+	return relid == key->relid || relid == key->indexid ||
+		(key->search != NULL && key->search->partitioned);
+}
+
 static void
 relcache_changed(Datum arg, Oid relid)
 {
-	keys_stale = true;
+	HASH_SEQ_STATUS status;
+	ApplyKey   *key;
+
+	if (keys_stale)
+		return;
+	if (!OidIsValid(relid) || filling || apply_keys == NULL)
+	{
+		keys_stale = true;
+		return;
+	}
+	hash_seq_init(&status, apply_keys);
+	while ((key = hash_seq_search(&status)) != NULL)
+		keys_stale |= depends_on(key, relid);
 }
 
 static void
@@ -105,6 +128,7 @@ init_keys(void)
 	apply_keys = NULL;
 	MemoryContextReset(key_context);
 	keys_stale = false;
+	filling = false;
 	ctl.keysize = sizeof(LogicalRepRelId);
 	ctl.entrysize = sizeof(ApplyKey);
 	ctl.hcxt = key_context;
@@ -292,6 +316,7 @@ get_key(const LogicalRepRelMapEntry *entry)
 	fresh.context = AllocSetContextCreate(key_context, "key of changes",
 										  ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(fresh.context);
+	filling = true;
 	rel = AioOpenIfFree(entry->localreloid);
 	fresh.incomplete = rel == NULL;
 	if (rel != NULL)
@@ -304,6 +329,7 @@ get_key(const LogicalRepRelMapEntry *entry)
 	MemoryContextSwitchTo(old);
 	key = hash_search(apply_keys, &id, HASH_ENTER, NULL);
 	*key = fresh;
+	filling = false;
 	return key;
 }
 

@@ -18,9 +18,8 @@
  * index.  Another transaction cannot before the statement ends.  This one can,
  * through a snapshot with a later command id than the statement's: no query
  * runs with such a snapshot while a backlog is not empty (AioDrainVisibleTo()
- * at the start of each executor run).  What looks with other snapshots
- * (uniqueness, exclusion, ON CONFLICT, deferred constraints) looks at indexes
- * whose entries are not collected.
+ * at the start of each executor run), nor does anybody else look in one of its
+ * indexes (backlog_gate.c).
  *
  * INVARIANT-33: no row dies while its entries are in a backlog, as VACUUM
  * could then give its place to another one.  Rows of a running statement are
@@ -67,6 +66,12 @@ typedef struct TableByRri
 	AioTableBacklog *table;
 } TableByRri;
 
+typedef struct IndexByOid
+{
+	Oid			indexid;		/* hash key */
+	AioIndexBacklog *first;		/* linked by same_index */
+} IndexByOid;
+
 bool		aio_backlogs_exist = false;
 
 /* running statements that have had a backlog */
@@ -81,6 +86,35 @@ AioStatementIsAlive(const AioStatementBacklog *statement)
 {
 	return statement->lxid == MyProc->vxid.lxid &&
 		SubTransactionIsActive(statement->subid);
+}
+
+/* Could somebody who looks through this snapshot, or NULL, see its rows? */
+bool
+AioStatementIsVisible(const AioStatementBacklog *statement, Snapshot snapshot)
+{
+	return snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
+		snapshot->curcid > statement->cid || statement->frozen;
+}
+
+/*
+ * Something is about to be done to an index.  A statement that opens its
+ * indexes has them locked until it ends, unless it locks them briefly: then
+ * this waits for those who have the index for themselves, and for it may have
+ * been moved meanwhile.
+ */
+void
+AioLockIndex(const AioIndexBacklog *backlog)
+{
+	if (backlog->table->statement->locks_briefly)
+		LockRelation(backlog->batch.index, RowExclusiveLock);
+}
+
+/* After an error, the lock goes with the transaction. */
+void
+AioUnlockIndex(const AioIndexBacklog *backlog)
+{
+	if (backlog->table->statement->locks_briefly)
+		UnlockRelation(backlog->batch.index, RowExclusiveLock);
 }
 
 /* The statement's memory goes away. */
@@ -112,6 +146,24 @@ AioFindStatement(EState *estate)
 			return statement;
 	}
 	return NULL;
+}
+
+/* The backlog of a result relation, or NULL. */
+AioTableBacklog *
+AioFindTableBacklog(AioStatementBacklog *statement, ResultRelInfo *rri)
+{
+	TableByRri *entry = hash_search(statement->tables_by_rri, &rri, HASH_FIND, NULL);
+
+	return entry ? entry->table : NULL;
+}
+
+/* Those of an index, linked by same_index, or NULL. */
+AioIndexBacklog *
+AioFindIndexBacklogs(AioStatementBacklog *statement, Oid indexid)
+{
+	IndexByOid *entry = hash_search(statement->indexes_by_oid, &indexid, HASH_FIND, NULL);
+
+	return entry ? entry->first : NULL;
 }
 
 /* The next of all statements after another one, or after NULL the first. */
@@ -157,6 +209,10 @@ make_statement(EState *estate, CommandId cid, CopyFromState cstate)
 	ctl.hcxt = context;
 	statement->tables_by_rri = hash_create("index backlog tables", 16, &ctl,
 										   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ctl.keysize = sizeof(Oid);
+	ctl.entrysize = sizeof(IndexByOid);
+	statement->indexes_by_oid = hash_create("index backlog indexes", 16, &ctl,
+											HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	dlist_push_head(&statements, &statement->node);
 	aio_backlogs_exist = true;
 	return statement;
@@ -315,6 +371,19 @@ AioSumUpTable(AioTableBacklog *table)
 	}
 }
 
+/* Have AioFindIndexBacklogs() find an index. */
+static void
+add_index(AioIndexBacklog *backlog)
+{
+	Oid			indexid = RelationGetRelid(backlog->batch.index);
+	bool		found;
+	IndexByOid *entry = hash_search(backlog->table->statement->indexes_by_oid,
+									&indexid, HASH_ENTER, &found);
+
+	backlog->same_index = found ? entry->first : NULL;
+	entry->first = backlog;
+}
+
 static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
@@ -349,6 +418,11 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 	AioSumUpTable(table);
 	/* not known before any entry has come */
 	table->in_order = false;
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		if (table->indexes[i].batch.index != NULL)
+			add_index(&table->indexes[i]);
+	}
 	table->next = statement->tables;
 	statement->tables = table;
 	return table;
@@ -380,10 +454,10 @@ AioGetTableBacklog(ResultRelInfo *rri, EState *estate, CommandId cid,
 	statement = AioFindStatement(estate);
 	if (statement == NULL)
 		statement = make_statement(estate, cid, cstate);
-	entry = hash_search(statement->tables_by_rri, &rri, HASH_FIND, NULL);
-	table = entry ? entry->table : make_table(statement, rri);
-	if (entry == NULL)
+	table = AioFindTableBacklog(statement, rri);
+	if (table == NULL)
 	{
+		table = make_table(statement, rri);
 		entry = hash_search(statement->tables_by_rri, &rri, HASH_ENTER, &found);
 		entry->table = table;
 	}

@@ -156,8 +156,7 @@ AioDrainVisibleTo(Snapshot snapshot)
 		 statement != NULL; statement = AioNextStatement(statement))
 	{
 		if ((!AioBacklogIsEmpty(statement) || statement->failed) &&
-			(snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
-			 snapshot->curcid > statement->cid || statement->frozen) &&
+			AioStatementIsVisible(statement, snapshot) &&
 			AioStatementIsAlive(statement))
 		{
 			aio_session_stats_data.batches_before_query++;

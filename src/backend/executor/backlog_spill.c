@@ -168,6 +168,7 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 
 			if (backlog->batch.nentries == 0)
 				continue;
+			AioLockIndex(backlog);
 			if (n < CHOSEN_MAX && may_spill(backlog) &&
 				(aio_debug_spill || spilling_pays(backlog, &used, &visited)))
 			{
@@ -185,6 +186,7 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 			}
 			else
 				(*nothers)++;
+			AioUnlockIndex(backlog);
 			MemoryContextReset(context);
 		}
 	}
@@ -333,7 +335,11 @@ AioSpill(AioStatementBacklog *statement)
 		if (aio_debug_spill)
 			memory = least;
 		for (int i = 0; i < n; i++)
+		{
+			AioLockIndex(chosen[i]);
 			begin_spill(chosen[i], memory);
+			AioUnlockIndex(chosen[i]);
+		}
 		INJECTION_POINT("aio-spill", NULL);
 	}
 	Assert(statement->sort_memory <= most);

@@ -32,6 +32,7 @@
 
 #include "access/relation.h"
 #include "access/visibilitymap.h"
+#include "aio/backlog.h"
 #include "aio/block.h"
 #include "aio/error_point.h"
 #include "aio/index_policy.h"
@@ -109,7 +110,7 @@ AioOpenIfFree(Oid relid)
 
 	if (!ConditionalLockRelationOid(relid, AccessShareLock))
 		return NULL;
-	rel = try_relation_open(relid, NoLock);
+	rel = AioOpenQuietly(try_relation_open, relid, NoLock);
 	if (rel == NULL)
 		UnlockRelationOid(relid, AccessShareLock);
 	return rel;

@@ -147,7 +147,7 @@ open_check(AioTriggerQueue *queue, Oid constraint, bool of_parent,
 	if (check->direct->target != NULL)
 	{
 		check->table = table_open(RelationGetRelid(table), NoLock);
-		check->index = index_open(check->direct->target->index, RowShareLock);
+		check->index = AioOpenQuietly(index_open, check->direct->target->index, RowShareLock);
 		check->slot = table_slot_create(table, NULL);
 
 		/* each check has a snapshot of its own */
@@ -380,8 +380,6 @@ find_row(RiCheck *check, ScanKey keys, Snapshot snapshot)
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
 	PushActiveSnapshot(snapshot);
 	check->scan->xs_snapshot = GetActiveSnapshot();
-	if (aio_backlogs_exist)
-		AioDrainVisibleTo(GetActiveSnapshot());
 	index_rescan(check->scan, keys, nkeys, NULL, 0);
 	MemoryContextSwitchTo(old);
 	found = next_row(check, keys) && (!check->of_parent || lock_row(check));

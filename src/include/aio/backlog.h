@@ -10,6 +10,7 @@
 #ifndef AIO_BACKLOG_H
 #define AIO_BACKLOG_H
 
+#include "access/genam.h"
 #include "commands/copy.h"
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
@@ -49,6 +50,11 @@ extern bool AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 extern void AioDrainStatement(EState *estate);
 extern void AioDrainVisibleTo(Snapshot snapshot);
 extern void AioInsertKeptRows(void);
+extern void AioDrainForSearch(IndexScanDesc scan);
+extern void AioDrainOpened(Relation rel);
+extern Relation AioOpenQuietly(Relation (*open) (Oid, LOCKMODE), Oid relid,
+							   LOCKMODE lockmode);
+extern void AioDrainBeforeClosing(ResultRelInfo *rri);
 extern void AioEndApply(void);
 extern void AioEndApplyFor(int action);
 

@@ -72,6 +72,7 @@ typedef struct AioIndexBacklog
 	uint64		sort_bytes;		/* of what it has been given */
 	AioBacklogCounts counts;
 	struct AioTableBacklog *table;	/* whose index it is */
+	struct AioIndexBacklog *same_index; /* of another result relation */
 } AioIndexBacklog;
 
 /* Rows of a table that are not even in the heap (row_buffer.c). */
@@ -121,6 +122,7 @@ typedef struct AioStatementBacklog
 	MemoryContextCallback callback;
 	AioTableBacklog *tables;
 	HTAB	   *tables_by_rri;	/* TableByRri */
+	HTAB	   *indexes_by_oid; /* IndexByOid */
 	ResourceOwner owner;		/* of its temporary files */
 	Size		bytes;			/* in chunks, and kept by access methods */
 	Size		sort_memory;	/* of all sorts of spilled entries */
@@ -137,6 +139,8 @@ typedef struct AioStatementBacklog
 	int			nconflicts;
 	int			conflicts_max;
 	bool		frozen;			/* its rows are visible to any snapshot */
+	bool		locks_briefly;	/* its indexes are open, but locked only while
+								 * something is done to them */
 	bool		keys;			/* some keys in the backlog are enforced */
 	bool		draining;
 	bool		sorting;		/* is in upstream's sort, perhaps in I/O */
@@ -161,6 +165,15 @@ AioBacklogIsEmpty(const AioStatementBacklog *statement)
 		statement->nsorts == 0;
 }
 
+/* Do entries wait, or rows of its table? */
+static inline bool
+AioIndexLacksEntries(const AioIndexBacklog *backlog)
+{
+	return backlog->batch.nentries > 0 || backlog->sort != NULL ||
+		(backlog->table->rows_kept != NULL &&
+		 backlog->table->statement->rows_kept > 0);
+}
+
 /* backlog.c */
 extern AioTableBacklog *AioGetTableBacklog(ResultRelInfo *rri, EState *estate,
 										   CommandId cid, CopyFromState cstate);
@@ -168,9 +181,17 @@ extern void AioCheckDrains(const AioStatementBacklog *statement);
 extern bool AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows);
 extern bool AioBacklogCollectsKeys(const AioTableBacklog *table);
 extern AioTableBacklog *AioGetTableBacklogs(EState *estate);
+extern AioTableBacklog *AioFindTableBacklog(AioStatementBacklog *statement,
+											ResultRelInfo *rri);
+extern AioIndexBacklog *AioFindIndexBacklogs(AioStatementBacklog *statement,
+											 Oid indexid);
 extern AioStatementBacklog *AioFindStatement(EState *estate);
 extern AioStatementBacklog *AioNextStatement(AioStatementBacklog *previous);
 extern bool AioStatementIsAlive(const AioStatementBacklog *statement);
+extern bool AioStatementIsVisible(const AioStatementBacklog *statement,
+								  Snapshot snapshot);
+extern void AioLockIndex(const AioIndexBacklog *backlog);
+extern void AioUnlockIndex(const AioIndexBacklog *backlog);
 extern bool AioBacklogIsChecked(EState *estate);
 extern void AioSumUpTable(AioTableBacklog *table);
 extern void AioFlushKeptRows(AioStatementBacklog *statement);

@@ -116,6 +116,39 @@ AioBeforeQuery(Snapshot snapshot)
 		AioDrainVisibleTo(snapshot);
 }
 
+/* index_rescan(): a search begins; those in tasks are not for rows */
+static inline void
+AioBeforeSearch(IndexScanDesc scan)
+{
+	if (unlikely(aio_backlogs_exist) && aio_current_task == NULL)
+		AioDrainForSearch(scan);
+}
+
+/* relation_open(), and others like it: somebody may look into this relation */
+static inline void
+AioRelationOpened(Relation rel)
+{
+	if (unlikely(aio_backlogs_exist) && rel->rd_refcnt > 1)
+		AioDrainOpened(rel);
+}
+
+/* index_open() for one who does not look into the index, or by searches only */
+static inline Relation
+AioOpenIndex(Oid indexid, LOCKMODE lockmode)
+{
+	if (likely(!aio_backlogs_exist))
+		return index_open(indexid, lockmode);
+	return AioOpenQuietly(index_open, indexid, lockmode);
+}
+
+/* ExecCloseIndices(): entries for these indexes may wait */
+static inline void
+AioBeforeClosingIndices(ResultRelInfo *rri)
+{
+	if (unlikely(aio_backlogs_exist))
+		AioDrainBeforeClosing(rri);
+}
+
 /* apply_dispatch(): a message of the logical replication protocol has come */
 static inline void
 AioBeforeMessage(int action)

@@ -43,6 +43,20 @@ CREATE FUNCTION execute_some(command text, row_count bigint)
 RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
+-- How many rows with this key does a scan of an index find that is made without
+-- a query, through that snapshot: 'self', 'dirty', 'any', 'active' or 'later'?
+-- The index is opened as the executor does, or else as anybody.
+CREATE FUNCTION search_index(index regclass, key int, snapshot text, as_executor boolean)
+RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+-- The same in a trigger before a row: if its first column is a multiple of so
+-- many, expect to find one row for each number that is smaller, by the first
+-- index of the table.
+CREATE FUNCTION search_before_row()
+RETURNS trigger
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
 -- Is the server run by valgrind?
 CREATE FUNCTION on_valgrind()
 RETURNS bool

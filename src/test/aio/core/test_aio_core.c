@@ -62,13 +62,21 @@
 
 #include "access/genam.h"
 #include "access/nbtree.h"
+#include "access/relscan.h"
 #include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "aio/backlog.h"
 #include "aio/future.h"
 #include "aio/index_insert.h"
 #include "aio/read.h"
 #include "aio/stats.h"
 #include "aio/task.h"
 #include "aio/wait.h"
+#include "catalog/index.h"
+#include "catalog/pg_am_d.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -83,9 +91,11 @@
 #include "task/task_internal.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/timeout.h"
 #include "utils/wait_event.h"
 
@@ -98,6 +108,8 @@ PG_FUNCTION_INFO_V1(held);
 PG_FUNCTION_INFO_V1(spawn_empty);
 PG_FUNCTION_INFO_V1(overflow_in_child);
 PG_FUNCTION_INFO_V1(execute_some);
+PG_FUNCTION_INFO_V1(search_index);
+PG_FUNCTION_INFO_V1(search_before_row);
 PG_FUNCTION_INFO_V1(on_valgrind);
 PG_FUNCTION_INFO_V1(read_staged);
 
@@ -717,6 +729,91 @@ execute_some(PG_FUNCTION_ARGS)
 	rows = SPI_processed;
 	SPI_finish();
 	PG_RETURN_INT64(rows);
+}
+
+/* Search for an integer in the first column of an index. */
+static int64
+count_found(Relation table, Relation index, int32 key, Snapshot snapshot)
+{
+	IndexScanDesc scan = index_beginscan(table, index, snapshot, NULL, 1, 0);
+	TupleTableSlot *slot = table_slot_create(table, NULL);
+	ScanKeyData scankey;
+	int64		n = 0;
+
+	ScanKeyInit(&scankey, 1,
+				index->rd_rel->relam == HASH_AM_OID ? HTEqualStrategyNumber : BTEqualStrategyNumber,
+				F_INT4EQ, Int32GetDatum(key));
+	index_rescan(scan, &scankey, 1, NULL, 0);
+	while (index_getnext_slot(scan, ForwardScanDirection, slot))
+		n++;
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	return n;
+}
+
+/*
+ * Search in an index without a query.
+ */
+Datum
+search_index(PG_FUNCTION_ARGS)
+{
+	Oid			indexid = PG_GETARG_OID(0);
+	char	   *which = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	Relation	table = table_open(IndexGetRelation(indexid, false), AccessShareLock);
+	Relation	index = PG_GETARG_BOOL(3) ?
+		AioOpenQuietly(index_open, indexid, AccessShareLock) :
+		index_open(indexid, AccessShareLock);
+	SnapshotData dirty;
+	Snapshot	snapshot = SnapshotSelf;
+	int64		n;
+
+	InitDirtySnapshot(dirty);
+	if (strcmp(which, "dirty") == 0)
+		snapshot = &dirty;
+	else if (strcmp(which, "any") == 0)
+		snapshot = SnapshotAny;
+	else if (strcmp(which, "active") == 0)
+		snapshot = GetActiveSnapshot();
+	else if (strcmp(which, "later") == 0)
+	{
+		CommandCounterIncrement();
+		snapshot = GetLatestSnapshot();
+	}
+	PushActiveSnapshot(IsMVCCSnapshot(snapshot) ? snapshot : GetTransactionSnapshot());
+	n = count_found(table, index, PG_GETARG_INT32(1),
+					IsMVCCSnapshot(snapshot) ? GetActiveSnapshot() : snapshot);
+	PopActiveSnapshot();
+	index_close(index, AccessShareLock);
+	table_close(table, AccessShareLock);
+	PG_RETURN_INT64(n);
+}
+
+/*
+ * Trigger: search for all rows before this one.
+ */
+Datum
+search_before_row(PG_FUNCTION_ARGS)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+	Relation	table = data->tg_relation;
+	int			every = pg_strtoint32(data->tg_trigger->tgargs[0]);
+	bool		isnull;
+	int			id = DatumGetInt32(heap_getattr(data->tg_trigtuple, 1,
+												RelationGetDescr(table), &isnull));
+	List	   *indexes = RelationGetIndexList(table);
+	Relation	index;
+
+	if (id % every == 0)
+	{
+		index = index_open(linitial_oid(indexes), AccessShareLock);
+		for (int i = 1; i < id; i++)
+		{
+			if (count_found(table, index, i, SnapshotSelf) != 1)
+				elog(ERROR, "row %d does not find row %d", id, i);
+		}
+		index_close(index, AccessShareLock);
+	}
+	return PointerGetDatum(data->tg_trigtuple);
 }
 
 /*

@@ -169,6 +169,134 @@ $publisher->wait_for_catchup('sub');
 is( $subscriber->safe_psql('postgres', q{SELECT count(*), bt_index_check('staging_a_idx', true) FROM staging}),
 	'2500|', 'a failed drain is not forgiven, and the transaction is applied again');
 
+# A worker searches, without a query, in an index that lacks entries of its own
+# transaction: the identity changes in the middle of it; two of the publisher's
+# tables are one here.
+foreach my $node ($publisher, $subscriber)
+{
+	$node->safe_psql('postgres', 'CREATE TABLE changing (a int, b int); CREATE TABLE pause (n int); CREATE TABLE moved (id int, r int, a int[])');
+}
+$publisher->safe_psql('postgres', q{
+	CREATE TABLE two (a int, b int);
+	CREATE TABLE two_1 (a int, b int);
+	ALTER TABLE two_1 REPLICA IDENTITY FULL;
+	INSERT INTO two_1 VALUES (4000, 4000), (4500, 4500);});
+$subscriber->append_conf('postgresql.conf', 'allow_in_place_tablespaces = on');
+$subscriber->reload;
+$subscriber->safe_psql('postgres', $_) foreach (
+	"CREATE TABLESPACE elsewhere LOCATION ''",
+	q{CREATE TABLE two (a int, b int) PARTITION BY RANGE (a);
+	CREATE TABLE two_1 PARTITION OF two FOR VALUES FROM (0) TO (100000);
+	CREATE INDEX two_a ON two_1 (a);
+	CREATE INDEX changing_a ON changing (a);
+	CREATE INDEX moved_r ON moved (r);
+	CREATE INDEX moved_a ON moved USING gin (a) WITH (fastupdate = off);
+	-- waits without a query
+	CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS
+		$$BEGIN IF pg_advisory_xact_lock(1) IS NULL THEN RETURN NULL; END IF; RETURN NEW; END$$;
+	CREATE TRIGGER pause BEFORE INSERT ON pause FOR EACH ROW EXECUTE FUNCTION pause();
+	ALTER TABLE pause ENABLE ALWAYS TRIGGER pause;});
+$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub ADD TABLE changing, two, two_1, pause, moved');
+$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = false)');
+$subscriber->wait_for_subscription_sync($publisher, 'sub');
+
+my $not_found = -s $subscriber->logfile;
+$publisher->safe_psql('postgres', q{
+	BEGIN;
+	INSERT INTO changing SELECT n, n FROM generate_series(1, 5000) n;
+	ALTER TABLE changing REPLICA IDENTITY FULL;
+	UPDATE changing SET b = -1 WHERE a = 4000;
+	DELETE FROM changing WHERE a = 4500;
+	COMMIT;
+	BEGIN;
+	INSERT INTO two SELECT n, n FROM generate_series(1, 5000) n;
+	UPDATE two_1 SET b = -1 WHERE a = 4000;
+	DELETE FROM two_1 WHERE a = 4500;
+	COMMIT;});
+$publisher->wait_for_catchup('sub');
+foreach my $table ('changing', 'two')
+{
+	is( $subscriber->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE b = -1), count(*) FILTER (WHERE a = 4500) FROM $table"),
+		'4999|1|0', "$table: rows are found that the transaction has inserted");
+	is($subscriber->safe_psql('postgres', "SELECT bt_index_parent_check('${table}_a', true, true)"), '', "$table: heap and index agree");
+}
+unlike(slurp_file($subscriber->logfile, $not_found), qr/conflict=/, 'none is missed');
+
+# so it is by a trigger in C
+$subscriber->safe_psql('postgres', q{
+	CREATE EXTENSION test_aio_core;
+	CREATE TRIGGER search BEFORE INSERT ON changing FOR EACH ROW EXECUTE FUNCTION search_before_row(1300);
+	ALTER TABLE changing ENABLE ALWAYS TRIGGER search;});
+$publisher->safe_psql('postgres', 'ALTER TABLE changing REPLICA IDENTITY DEFAULT; TRUNCATE changing; INSERT INTO changing SELECT n, n FROM generate_series(1, 4000) n');
+$publisher->wait_for_catchup('sub');
+is($subscriber->safe_psql('postgres', q{SELECT count(*), bt_index_check('changing_a', true) FROM changing}), '4000|', 'a trigger finds the rows before its own');
+$subscriber->safe_psql('postgres', 'DROP TRIGGER search ON changing');
+
+# Have the worker wait between two rows of a transaction, and do something.
+sub while_it_waits
+{
+	my ($script, $sub) = @_;
+	my $other = $subscriber->background_psql('postgres');
+
+	$other->query_safe('SELECT pg_advisory_lock(1)');
+	$publisher->safe_psql('postgres', $script);
+	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'advisory'});
+	$sub->();
+	$other->query_safe('SELECT pg_advisory_unlock(1)');
+	$other->quit;
+	$publisher->wait_for_catchup('sub');
+	return;
+}
+
+my $moved_rows = 'INSERT INTO moved SELECT n, n * 7919 % 10007, ARRAY[n % 17, n % 1001] FROM generate_series';
+
+# Between two rows, indexes whose entries wait are not locked, and others may
+# move them and change their options.
+while_it_waits(
+	"BEGIN; $moved_rows(1, 3000) n; INSERT INTO pause VALUES (1); $moved_rows(3001, 3500) n; COMMIT",
+	sub {
+		is( $subscriber->safe_psql(
+				'postgres', q{
+				SELECT count(*) FROM pg_locks l JOIN pg_stat_activity USING (pid) JOIN pg_index ON indexrelid = relation
+				 WHERE backend_type = 'logical replication apply worker' AND indexrelid >= 16384}),
+			'0', 'no index is locked between two rows');
+		$subscriber->safe_psql(
+			'postgres', q{
+			SET lock_timeout = '30s';
+			ALTER INDEX moved_r SET TABLESPACE elsewhere;
+			ALTER INDEX moved_r SET (fillfactor = 70);
+			ALTER INDEX moved_a SET (fastupdate = on);
+			ALTER INDEX moved_a SET TABLESPACE elsewhere;});
+	});
+
+# what must be true of them
+sub check_moved
+{
+	my ($rows, $what) = @_;
+
+	is($subscriber->safe_psql('postgres', q{SELECT bt_index_parent_check('moved_r', true, true); SELECT gin_index_check('moved_a')}), "\n", "$what: indexes are sound");
+	is( $subscriber->safe_psql(
+			'postgres', q{
+			SET enable_seqscan = off;
+			SELECT count(*) FROM moved;
+			SELECT count(*) FROM moved x WHERE NOT EXISTS (SELECT FROM moved WHERE a @> x.a AND id = x.id)}),
+		"$rows\n0", "$what: each row is in them");
+	return;
+}
+check_moved(3500, 'indexes that were moved');
+
+# A table that is not worth collecting for, while entries of one of its indexes
+# are in temporary files.
+$subscriber->safe_psql('postgres', $_) foreach (
+	"ALTER SYSTEM SET aio.debug_spill = on", "ALTER SYSTEM SET aio.index_batch_memory = '200kB'", 'SELECT pg_reload_conf()',
+	'ALTER INDEX moved_a SET (fastupdate = off)');
+my $large = 'INSERT INTO moved SELECT n, n * 7919 % 10007, (SELECT array_agg(hashint4(n * 1000 + m)) FROM generate_series(1, 100) m) FROM generate_series';
+while_it_waits("BEGIN; $large(10001, 14000) n; INSERT INTO pause VALUES (2); INSERT INTO changing SELECT n, n FROM generate_series(1, 50) n; COMMIT",
+	sub { $subscriber->safe_psql('postgres', q{ALTER INDEX moved_r SET (fillfactor = 80); ALTER INDEX moved_r SET TABLESPACE pg_default}) });
+check_moved(7500, 'entries that were spilled');
+$subscriber->safe_psql('postgres', $_)
+  foreach ('ALTER SYSTEM RESET aio.debug_spill', 'ALTER SYSTEM RESET aio.index_batch_memory', 'SELECT pg_reload_conf()');
+
 # more tables than are kept open
 my $many = join('; ', 'CREATE TABLE many (id int, a text) PARTITION BY HASH (id)',
 	(map { "CREATE TABLE many_$_ PARTITION OF many FOR VALUES WITH (MODULUS 70, REMAINDER $_)" } 0 .. 69));
