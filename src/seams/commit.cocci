@@ -7,7 +7,7 @@
 //
 // target: src/backend/access/transam/xact.c AioHoldCommit+1 XactLastRecEnd+1
 //   in RecordTransactionCommit
-// target: src/backend/libpq/be-secure.c AioMaySend+1 AioBeforeClientWait+1 if+1 return+1
+// target: src/backend/libpq/be-secure.c AioBeforeSend+1 AioBeforeClientWait+1 if+1 return+1
 //   in secure_read secure_write
 // target: src/backend/tcop/dest.c AioSendOrHoldReplies+1 pq_flush-1
 //   in ReadyForQuery
@@ -31,7 +31,7 @@ symbol false;
   secure_write(...)
   {
   <+...
-+ if (!AioMaySend())
++ if (!AioBeforeSend())
 + return -1;
   ProcessClientWriteInterrupt(false);
   retry:

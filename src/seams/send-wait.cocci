@@ -1,10 +1,11 @@
-// A session that waits for a slow client keeps no pins of pages that it reads ahead.
+// A session that waits for a slow client keeps no pins of pages that it reads ahead, and one that panics does not wait.
 //
-// What: secure_write() tells us before it waits until the client takes what is sent.
-// Without it: VACUUM would wait for a client that does not read the rows of its query.
-// Could disappear: if a read in flight had no pin.
+// What: secure_write() asks us before it waits until the client takes what is sent.
+// Without it: VACUUM would wait for a client that does not read the rows of its query; and a server that has to crash would
+//   wait for a client that does not read the message about it.
+// Could disappear: if a read in flight had no pin, and upstream did not wait in a PANIC.
 //
-// target: src/backend/libpq/be-secure.c AioBeforeSendWait+1
+// target: src/backend/libpq/be-secure.c AioMayWaitToSend+1 if+1 return+1
 //   in secure_write
 
 @@
@@ -13,7 +14,8 @@ symbol FeBeWaitSet;
   secure_write(...)
   {
   <+...
-+ AioBeforeSendWait();
++ if (!AioMayWaitToSend())
++ return -1;
   ModifyWaitEvent(FeBeWaitSet, ...);
   ...+>
   }

@@ -29,6 +29,7 @@ extern PGDLLIMPORT volatile sig_atomic_t aio_replies_due;
 
 extern bool AioTryHoldCommit(XLogRecPtr lsn);
 extern bool AioReleaseCommits(void);
+extern void AioFlushHeldCommits(void);
 extern void AioSendReplies(void);
 extern void AioHoldReplies(void);
 extern void AioForbidReplies(void);
@@ -41,7 +42,7 @@ AioHoldCommit(XLogRecPtr lsn)
 }
 
 /*
- * secure_write(): may something be sent?  Waits until it may; false if this
+ * May something be sent?  Waits until it may; false if this
  * process may not wait where it is.
  */
 static inline bool
@@ -60,20 +61,12 @@ AioSendOrHoldReplies(void)
 		AioSendReplies();
 }
 
-/* secure_read(): there is nothing to read, so wait for it */
+/* GetFlushRecPtr(), GetXLogWriteRecPtr() */
 static inline void
-AioBeforeClientWait(void)
+AioBeforeFlushPosition(void)
 {
-	if (unlikely(aio_replies_held))
-		AioSendReplies();
-}
-
-/* ProcessInterrupts() */
-static inline void
-AioInterrupts(void)
-{
-	if (unlikely(aio_replies_due))
-		AioSendReplies();
+	if (unlikely(aio_held_commit != InvalidXLogRecPtr))
+		AioFlushHeldCommits();
 }
 
 #endif							/* AIO_COMMIT_H */

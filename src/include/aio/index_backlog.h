@@ -135,6 +135,8 @@ typedef struct AioStatementBacklog
 	uint32		rows;			/* inserted since the last drain */
 	uint64		base_line;		/* less than the line of any of them */
 	int			short_drains;
+	double		client_wait_ms; /* since the last drain for that reason */
+	double		client_drain_ms;	/* that it took */
 	AioConflict *conflicts;
 	int			nconflicts;
 	int			conflicts_max;

@@ -22,7 +22,9 @@
 #include "aio/btree_find.h"
 #include "aio/btree_search.h"
 #include "aio/btree_split.h"
+#include "aio/client.h"
 #include "aio/commit.h"
+#include "aio/copy_wait.h"
 #include "aio/explain.h"
 #include "aio/file_copy.h"
 #include "aio/foreign.h"
@@ -268,12 +270,33 @@ AioWhileIdle(void)
 		AioEndReadAhead(true);
 }
 
-/* secure_write(): before waiting until the client takes what is sent */
-static inline void
-AioBeforeSendWait(void)
+/* secure_write(): may something be sent?  Waits until it may. */
+static inline bool
+AioBeforeSend(void)
 {
-	if (unlikely(aio_read_ahead_used) && !aio_reclaiming)
-		AioEndReadAhead(false);
+	AioAssertMayTell();
+	return AioMaySend();
+}
+
+/* secure_read(): there is nothing to read, so wait for it */
+static inline void
+AioBeforeClientWait(void)
+{
+	if (unlikely(aio_messages_kept))
+		AioSendKept();
+	if (unlikely(aio_replies_held))
+		AioSendReplies();
+	AioAssertMayTell();
+}
+
+/* ProcessInterrupts() */
+static inline void
+AioInterrupts(void)
+{
+	if (unlikely(aio_messages_kept))
+		AioSendKeptIfAllowed();
+	if (unlikely(aio_replies_due))
+		AioSendReplies();
 }
 
 #endif							/* AIO_SEAMS_H */

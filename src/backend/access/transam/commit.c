@@ -192,6 +192,17 @@ AioReleaseCommits(void)
 	return true;
 }
 
+/*
+ * This session is about to look how far WAL has been flushed, and expects its
+ * own commits there: what it reads next may be what they have written.
+ */
+void
+AioFlushHeldCommits(void)
+{
+	if (may_flush() && AioHeldLWLocks() == 0)
+		(void) AioReleaseCommits();
+}
+
 /* Send all replies there are. */
 void
 AioSendReplies(void)

@@ -15,7 +15,7 @@ secure_write(Port *port, const void *ptr, size_t len)
 {
 	ssize_t		n;
 
-	if (!AioMaySend())
+	if (!AioBeforeSend())
 		return -1;
 	ProcessClientWriteInterrupt(false);
 

@@ -7,7 +7,8 @@ secure_write(Port *port, void *ptr, size_t len)
 	{
 		WaitEvent	event;
 
-		AioBeforeSendWait();
+		if (!AioMayWaitToSend())
+			return -1;
 		ModifyWaitEvent(FeBeWaitSet, 0, 2, NULL);
 		wait_for(&event);
 	}

@@ -10,6 +10,7 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/../..";
 
+use AioClient;
 use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -17,66 +18,6 @@ use Test::More;
 
 my %methods = io_methods();
 my $injection = ($ENV{enable_injection_points} // '') eq 'yes';
-
-# A connection that speaks the protocol itself, so that it can send what it
-# likes and see what has arrived.
-sub connect_raw
-{
-	my ($node, $user) = @_;
-	my $socket = $node->raw_connect;
-	my $connection = { socket => $socket, input => '', messages => [] };
-
-	my $startup = pack('N', 196608) . "user\0$user\0database\0postgres\0application_name\0raw\0\0";
-	syswrite($socket, pack('N', length($startup) + 4) . $startup) or die "cannot write: $!";
-	receive($connection, sub { $_[0] eq 'Z' });
-	return $connection;
-}
-
-sub simple_query
-{
-	my ($query) = @_;
-	return 'Q' . pack('N', length($query) + 5) . "$query\0";
-}
-
-sub send_raw
-{
-	my ($connection, $bytes) = @_;
-	syswrite($connection->{socket}, $bytes) == length $bytes or die "cannot write: $!";
-}
-
-# Messages that have arrived: letter and contents.  Waits until one satisfies a
-# condition, or the end; or with none returns what is there already.
-sub receive
-{
-	my ($connection, $until) = @_;
-	my @messages;
-	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
-
-	for (;;)
-	{
-		while (length $connection->{input} >= 5)
-		{
-			my ($type, $length) = unpack 'aN', $connection->{input};
-			last if length $connection->{input} < $length + 1;
-			my $body = substr $connection->{input}, 5, $length - 4;
-			substr($connection->{input}, 0, $length + 1) = '';
-			push @messages, [ $type, $body ];
-			return @messages if $until && $until->($type, $body);
-		}
-		my $readable = '';
-		vec($readable, fileno($connection->{socket}), 1) = 1;
-		my $n = select($readable, undef, undef, $until ? 1 : 0);
-		die 'timed out' if time > $deadline;
-		next if $until && $n <= 0;
-		return @messages if $n <= 0;
-		my $got = sysread($connection->{socket}, $connection->{input}, 65536, length $connection->{input});
-		if (!$got)
-		{
-			push @messages, ['end', ''];
-			return @messages;
-		}
-	}
-}
 
 # What replies say, without the noise.
 sub summary
@@ -92,6 +33,7 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 		'postgresql.conf', qq{
 		io_method = $method
 		autovacuum = off
+		wal_level = logical
 		wal_writer_delay = 10s
 		aio.pipelined_commits = on
 	});
@@ -135,6 +77,17 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 	receive($connection, sub { $_[0] eq 'Z' });
 	$lock->quit;
 
+	# what the same session does next finds its commits where WAL is flushed
+	$node->safe_psql('postgres', q{SELECT pg_create_logical_replication_slot('own', 'test_decoding')});
+	send_raw($connection, join('', map { simple_query($_) } 'INSERT INTO t VALUES (210)',
+		q{SELECT count(*) FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE data LIKE '%210'},
+		'INSERT INTO t VALUES (211)',
+		q{SELECT pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn(), pg_current_wal_lsn() >= pg_current_wal_insert_lsn()}));
+	my $nready = 4;
+	@replies = map { $_->[1] =~ s/[^[:print:]]//gr } grep { $_->[0] eq 'D' } receive($connection, sub { $_[0] eq 'Z' && !--$nready });
+	is("@replies", '1 tt', "$method: a session finds its own commits where WAL is flushed");
+	$node->safe_psql('postgres', q{SELECT pg_drop_replication_slot('own')});
+
 	# a client that says goodbye at once still gets its replies
 	send_raw($connection, join('', map { simple_query("INSERT INTO t VALUES ($_)") } 300 .. 320) . 'X' . pack('N', 4));
 	@replies = receive($connection, sub { 0 });
@@ -171,7 +124,7 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 		$_->{run}->finish foreach ($control, $stopped);
 		is(summary(receive($connection, sub { 0 })) =~ s/error //r, 'end', "$method: nor when the server is stopped");
 		$node->start;
-		is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE a < 1000'), 61 + 6 + 1 + 21 + 10, "$method: what was acknowledged is there after a crash");
+		is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE a < 1000'), 61 + 6 + 1 + 2 + 21 + 10, "$method: what was acknowledged is there after a crash");
 
 		# The session that holds replies finds that it cannot sync.
 		my $log = -s $node->logfile;

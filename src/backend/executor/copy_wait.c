@@ -1,0 +1,152 @@
+/*-------------------------------------------------------------------------
+ *
+ * copy_wait.c
+ *	  COPY does not keep keys back while it waits for its rows.
+ *
+ * PostgreSQL inserts the keys of rows that COPY has got 1,000 rows later, or
+ * sooner.  Keys of a backlog wait much longer, but only while the session is
+ * busy: as long as others cannot see them, others can insert the same ones, and
+ * the COPY fails.  So it does not sleep for long while it has some: they are
+ * inserted when the client pauses, and also when it has been waited for so long
+ * altogether, because it is slow.  That is INVARIANT-89.
+ *
+ * Inserting a few keys at a time costs more, so what is a pause depends on how
+ * long it took the last time.  At most that long a time is waited for the client
+ * in vain, and a slow client makes no more than a tenth of its time wasted.
+ *
+ * A client may pause in the middle of a message: those that are built on libpq
+ * do, as it sends what fills its buffer.  If there is a duplicate among the keys
+ * then, the rest of the message is skipped when it has come.
+ *
+ * Suspends:  nothing here does.
+ * Errors:    as of the rows whose keys are inserted.
+ * Tests:     src/test/aio/index/t/020_paused_copy.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/copy_wait.h"
+#include "aio/index_backlog.h"
+#include "libpq/libpq.h"
+
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+
+CopyFromState aio_copy_reading = NULL;
+
+/* milliseconds that keys wait for the client, in one pause and altogether */
+#define PAUSE_MIN	100.0
+#define TOTAL_MIN	1000.0
+
+/* how many times as long as inserting them took, altogether */
+#define TOTAL_FACTOR	10
+
+/* bytes of the shortest message */
+#define MESSAGE_MIN	5
+
+static double
+now_ms(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
+
+/* The backlog of a COPY, if it has keys that are enforced; or NULL. */
+static AioStatementBacklog *
+find_keys(CopyFromState cstate)
+{
+	for (AioStatementBacklog *statement = AioNextStatement(NULL);
+		 statement != NULL; statement = AioNextStatement(statement))
+	{
+		if (statement->cstate == cstate)
+			return statement->keys && !statement->draining && !statement->failed &&
+				AioStatementIsAlive(statement) ? statement : NULL;
+	}
+	return NULL;
+}
+
+/*
+ * Wait for so many bytes, as long as the keys may wait.  Have they come?
+ */
+static bool
+come_soon(AioStatementBacklog *statement, int nbytes)
+{
+	double		begin = now_ms();
+	double		now = begin;
+	double		time = Min(Max(statement->client_drain_ms, PAUSE_MIN),
+						   Max(statement->client_drain_ms * TOTAL_FACTOR, TOTAL_MIN) - statement->client_wait_ms);
+	bool		come = false;
+
+	while (now < begin + time && !come)
+	{
+		AioWaitForClient((long) (begin + time - now) + 1);
+		come = AioReceived(nbytes);
+		now = now_ms();
+	}
+	statement->client_wait_ms += now - begin;
+	return come;
+}
+
+static void
+drain(AioStatementBacklog *statement)
+{
+	double		begin = now_ms();
+	int			short_drains = statement->short_drains;
+
+	AioDrainStatement(statement->estate);
+	/* the next rows may come faster */
+	statement->short_drains = short_drains;
+	statement->client_drain_ms = now_ms() - begin;
+	statement->client_wait_ms = 0;
+}
+
+/* COPY is about to read a message: the keys do not wait for its beginning. */
+void
+AioAwaitMessage(CopyFromState cstate)
+{
+	AioStatementBacklog *statement;
+
+	if (AioReceived(MESSAGE_MIN))
+		return;
+	statement = find_keys(cstate);
+	if (statement != NULL && !come_soon(statement, MESSAGE_MIN))
+		drain(statement);
+}
+
+/*
+ * Nor do they wait for the rest of a message, of which so many bytes are
+ * missing.  Returns whether some have come.
+ */
+bool
+AioReceiveRest(size_t rest)
+{
+	uint32		holdoff = QueryCancelHoldoffCount;
+	AioStatementBacklog *statement;
+
+	if (AioReceived(1))
+		return pq_buffer_remaining_data() > 0;
+	statement = find_keys(aio_copy_reading);
+	if (statement == NULL)
+		return false;
+	if (come_soon(statement, 1))
+		return pq_buffer_remaining_data() > 0;
+	PG_TRY();
+	{
+		/* it may have to wait for another transaction */
+		QueryCancelHoldoffCount = 0;
+		drain(statement);
+		QueryCancelHoldoffCount = holdoff;
+	}
+	PG_CATCH();
+	{
+		AioLeaveMessage(rest);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return false;
+}

@@ -1,0 +1,283 @@
+/*-------------------------------------------------------------------------
+ *
+ * client.c
+ *	  Nobody waits for a client that somebody else waits for.
+ *
+ * A client that does not read holds up the session that sends it something,
+ * for as long as it likes.  Messages can come from anywhere: with
+ * client_min_messages = debug5, upstream's AIO sends some for each I/O, be it
+ * that of a page of WAL that is written under WALWriteLock.  So while this
+ * process has anything that others may wait for, a message is kept, and sent
+ * when it has not: before the next one that is sent, before the client is
+ * waited for, or when interrupts are processed.  Messages stay in their order.
+ *
+ * The gate is where a message is put into what is sent to a client, or by a
+ * parallel worker to its leader, who may be waiting for the client.  That is
+ * INVARIANT-88.
+ *
+ * Kept are notices of all levels, and errors that are reported before what the
+ * transaction had locked has been released.  Who reports a FATAL error, or a
+ * worker's ERROR, releases that first, as it is what the process does next.
+ * A PANIC does not wait for the client at all.  Of messages of debug levels, so
+ * many are kept; when others have been left out, one more says how many.
+ *
+ * What is kept is in memory of malloc(): in a critical section there is no
+ * other.
+ *
+ * Suspends:  nothing here does.
+ * Errors:    as pq_putmessage(), where that is called.
+ * Tests:     src/test/aio/write/t/009_messages.pl,
+ *			  src/test/aio/write/t/007_slow_client.pl.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "aio/block.h"
+#include "aio/client.h"
+#include "aio/io_internal.h"
+#include "aio/read.h"
+#include "aio/sibling_locks.h"
+#include "aio/table_gate.h"
+#include "aio/task.h"
+#include "libpq/libpq.h"
+#include "miscadmin.h"
+#include "storage/aio_subsys.h"
+#include "storage/lwlock.h"
+#include "tcop/dest.h"
+#include "tcop/tcopprot.h"
+
+bool		aio_messages_kept = false;
+
+/* bytes of messages of debug levels that are kept */
+#define DEBUG_MAX	(1024 * 1024)
+
+/* A message that is kept; its body follows. */
+typedef struct Kept
+{
+	struct Kept *next;
+	size_t		len;
+	char		type;
+	char		body[FLEXIBLE_ARRAY_MEMBER];
+} Kept;
+
+static Kept *first_kept = NULL;
+static Kept **end_kept = &first_kept;
+static size_t bytes_kept = 0;
+
+/* messages that were not kept */
+static int	left_out = 0;
+
+/* what was kept is being sent */
+static bool sending = false;
+
+/* the process ends in the middle of what it does */
+static volatile sig_atomic_t ending = false;
+
+/* and must not wait */
+static bool panicking = false;
+
+/* Is I/O begun that others may wait for, and that is not on its way? */
+static bool
+has_staged(void)
+{
+	return pgaio_my_backend != NULL &&
+		(pgaio_my_backend->num_staged_ios > 0 ||
+		 pgaio_my_backend->handed_out_io != NULL);
+}
+
+/* Has this process what others wait for without being able to do otherwise? */
+static bool
+holds_up_others(void)
+{
+	return CritSectionCount > 0 || AioHeldLWLocks() > 0 || AioGateIsMine() ||
+		has_staged();
+}
+
+/*
+ * May it wait for its client with a notice?  Not if it could not be terminated
+ * then, or has what other sessions or its own tasks need soon.
+ */
+static bool
+may_tell(void)
+{
+	return !holds_up_others() && InterruptHoldoffCount == 0 &&
+		aio_sibling_locks == 0 && aio_current_task == NULL &&
+		aio_current_scope == NULL;
+}
+
+/*
+ * A message is going to be sent to the client.  Returns it.  May be called
+ * anywhere.
+ */
+ErrorData *
+AioBeforeTelling(ErrorData *edata)
+{
+	/* quickdie(), a signal handler; its process is killed if it takes long */
+	if (edata->elevel == WARNING_CLIENT_ONLY)
+		ending = true;
+	else if (edata->elevel >= PANIC)
+		ending = panicking = true;
+	else if (edata->elevel == FATAL ||
+			 (edata->elevel == ERROR && MyBackendType == B_BG_WORKER))
+	{
+		/* what called us is not returned to */
+		LWLockReleaseAll();
+		AioOpenGate();
+		AioSubmitBatch();
+		if (pgaio_my_backend != NULL)
+			pgaio_error_cleanup();
+	}
+	return edata;
+}
+
+/* Is this the body of a message of one of the debug levels? */
+static bool
+is_debug(char type, const char *body, size_t len)
+{
+	const char *severity;
+
+	if (type != PqMsg_NoticeResponse || body[0] != PG_DIAG_SEVERITY)
+		return false;
+	severity = body + strnlen(body, len) + 1;
+	return severity < body + len && severity[0] == PG_DIAG_SEVERITY_NONLOCALIZED &&
+		strncmp(severity + 1, "DEBUG", 5) == 0;
+}
+
+/* Keep a message.  Raises nothing, and may be called in a critical section. */
+static void
+keep(char type, const char *body, size_t len)
+{
+	bool		debug = is_debug(type, body, len);
+	Kept	   *kept = NULL;
+
+	if (!debug || bytes_kept + len <= DEBUG_MAX)
+		kept = malloc(offsetof(Kept, body) + len);
+	aio_messages_kept = true;
+	if (kept == NULL)
+	{
+		left_out++;
+		return;
+	}
+	kept->next = NULL;
+	kept->type = type;
+	kept->len = len;
+	memcpy(kept->body, body, len);
+	*end_kept = kept;
+	end_kept = &kept->next;
+	bytes_kept += len;
+
+	/* those of debug levels come so often that nothing else would be done */
+	if (!debug)
+		InterruptPending = true;
+}
+
+/*
+ * Is a message kept?  If not, those that have been kept are sent before it.
+ * Called where it would be sent.
+ */
+bool
+AioKeepOrSend(char type, const char *body, size_t len)
+{
+	if (ending)
+	{
+		/* a leader may be waiting for its client, and is about to be killed */
+		return panicking && MyBackendType == B_BG_WORKER;
+	}
+	if (sending)
+		return false;
+	if ((type == PqMsg_NoticeResponse && !may_tell()) ||
+		(type == PqMsg_ErrorResponse && holds_up_others()))
+	{
+		keep(type, body, len);
+		return true;
+	}
+	if (aio_messages_kept)
+		AioSendKept();
+	return false;
+}
+
+/* send_message_to_frontend(): have the client read it now, unless it is kept */
+void
+AioFlushMessage(void)
+{
+	if (!aio_messages_kept)
+		pq_flush();
+}
+
+/* Send all that has been kept, unless a message is being sent. */
+void
+AioSendKept(void)
+{
+	Kept	   *volatile next = first_kept;
+	int			nleft_out = left_out;
+
+	if (sending || ending || AioSocketBusy() || AioQueueBusy())
+		return;
+	first_kept = NULL;
+	end_kept = &first_kept;
+	bytes_kept = left_out = 0;
+	aio_messages_kept = false;
+
+	sending = true;
+	PG_TRY();
+	{
+		while (next != NULL)
+		{
+			Kept	   *kept = next;
+
+			if (whereToSendOutput == DestRemote)
+				(void) pq_putmessage(kept->type, kept->body, kept->len);
+			next = kept->next;
+			free(kept);
+		}
+		if (nleft_out > 0)
+			ereport(DEBUG1,
+					(errmsg_plural("%d message for the client has been left out",
+								   "%d messages for the client have been left out",
+								   nleft_out, nleft_out)));
+		if (whereToSendOutput == DestRemote)
+			pq_flush();
+	}
+	PG_FINALLY();
+	{
+		sending = false;
+	}
+	PG_END_TRY();
+}
+
+/* Interrupts are processed: send what has been kept, if that may be. */
+void
+AioSendKeptIfAllowed(void)
+{
+	if (may_tell())
+		AioSendKept();
+}
+
+/*
+ * Output does not go on before the client takes some: may this process wait for
+ * that?  If not, the connection is lost.  Reads ahead are completed before.
+ */
+bool
+AioMayWaitToSend(void)
+{
+	if (panicking)
+	{
+		errno = ECONNABORTED;
+		return false;
+	}
+	if (unlikely(aio_read_ahead_used) && !ending)
+		AioEndReadAhead(false);
+	return true;
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* The client may be waited for now. */
+void
+AioAssertMayTell(void)
+{
+	Assert(ending || !holds_up_others());
+}
+#endif

@@ -1,0 +1,25 @@
+XLogRecPtr
+GetFlushRecPtr(TimeLineID *insertTLI)
+{
+	AioBeforeFlushPosition();
+	Assert(XLogCtl->SharedRecoveryState == RECOVERY_STATE_DONE);
+
+	RefreshXLogWriteResult(LogwrtResult);
+	return LogwrtResult.Flush;
+}
+
+XLogRecPtr
+GetXLogWriteRecPtr(void)
+{
+	AioBeforeFlushPosition();
+	RefreshXLogWriteResult(LogwrtResult);
+
+	return LogwrtResult.Write;
+}
+
+bool
+XLogNeedsFlush(XLogRecPtr record)
+{
+	RefreshXLogWriteResult(LogwrtResult);
+	return record > LogwrtResult.Flush;
+}
