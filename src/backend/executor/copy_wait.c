@@ -5,18 +5,18 @@
  *
  * PostgreSQL inserts the keys of rows that COPY has got 1,000 rows later, or
  * sooner.  Keys of a backlog wait much longer, but only while the session is
- * busy: as long as others cannot see them, others can insert the same ones, and
- * the COPY fails.  So it does not sleep for long while it has some: they are
- * inserted when the client pauses, and also when it has been waited for so long
- * altogether, because it is slow.  That is INVARIANT-89.
+ * busy: as long as others cannot see them, others can insert the same ones,
+ * and the COPY fails.  So it does not sleep for long while it has some: they
+ * are inserted when the client pauses, and also when it has been waited for so
+ * long altogether, because it is slow.  That is INVARIANT-89.
  *
  * Inserting a few keys at a time costs more, so what is a pause depends on how
- * long it took the last time.  At most that long a time is waited for the client
- * in vain, and a slow client makes no more than a tenth of its time wasted.
+ * long it took the last time.  A pause is as long as that, and the waits for a
+ * slow client have to be ten times as long altogether.
  *
  * A client may pause in the middle of a message: those that are built on libpq
- * do, as it sends what fills its buffer.  If there is a duplicate among the keys
- * then, the rest of the message is skipped when it has come.
+ * do, as it sends what fills its buffer.  If there is a duplicate among the
+ * keys then, the rest of the message is skipped when it has come.
  *
  * Suspends:  nothing here does.
  * Errors:    as of the rows whose keys are inserted.

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * pqcomm_internals.c
- *	  Included at the end of libpq/pqcomm.c: whether a message is being sent, and
- *	  what of one has come.
+ *	  Included at the end of libpq/pqcomm.c: whether a message is being sent,
+ *	  and what of one has come.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -22,8 +22,8 @@ AioSocketBusy(void)
 }
 
 /*
- * Are so many bytes in the buffer, or can be read into it without waiting?  Says
- * yes, too, if reading fails, as it will again when somebody waits for it.
+ * Are so many bytes in the buffer, or can be read into it without waiting?
+ * Says yes, too, if reading fails, as it will again when somebody waits for it.
  */
 bool
 AioReceived(int nbytes)
@@ -87,7 +87,7 @@ AioLeaveMessage(size_t rest)
 	PqCommReadingMsg = false;
 }
 
-/* Before another message: skip what was left.  Meets the end later, if it does. */
+/* Before another message: skip what was left. */
 void
 AioSkipRest(void)
 {
