@@ -66,6 +66,10 @@ extern void AioUringReap(void);
 extern int	AioUringDescriptor(void);
 extern void AioUringWaitAny(PgAioHandle *ioh, uint64 generation);
 extern bool AioUringCompletionLockHeld(void);
+#ifdef USE_ASSERT_CHECKING
+extern int	AioUringTestRead(int pipe);
+extern void AioUringTestDamage(void);
+#endif
 #endif
 
 /* submit.c */

@@ -47,15 +47,29 @@ extern int	AioUringQueueInitMem(struct io_uring *ring,
 								 struct io_uring_params *params,
 								 void *memory, size_t size);
 extern void AioUringCloseRings(void);
+extern uint32 AioUringInFlight(bool *damaged);
 #endif
 
-/* SysLoggerMain(): close the rings, which it has inherited */
+/* earlier_life.c */
+extern void AioAwaitEarlierLife(void);
+extern bool AioNothingInFlight(void);
+extern int	AioLookAgain(void);
+extern int	AioLockedFile(void);
+extern void AioForgetLock(void);
+extern void AioEndLife(void);
+
+/* postmaster_internals.c */
+extern int	AioPostmasterSleep(int ms);
+extern bool AioPostmasterIsToStop(void);
+
+/* SysLoggerMain(): close the rings, which it has inherited, and their lock */
 static inline void
 AioForgetRings(void)
 {
 #ifdef IOMETHOD_IO_URING_ENABLED
 	AioUringCloseRings();
 #endif
+	AioForgetLock();
 }
 
 #endif							/* AIO_IO_METHOD_H */

@@ -65,6 +65,52 @@ static void
 at_shmem_exit(int code, Datum arg)
 {
 	AioUringCloseRings();
+	AioEndLife();
+}
+
+/*
+ * How many operations have processes that are gone submitted, all of them,
+ * which are not complete?  The kernel counts what it takes from a ring, and each
+ * of that is completed once, whoever is left to hear of it.  What a process has
+ * put there, and was killed before it could tell the kernel, is never taken.
+ * Completions always find room in a ring, which has twice as much as there can
+ * be handles; so none is kept elsewhere, where it would not be counted.
+ */
+uint32
+AioUringInFlight(bool *damaged)
+{
+	uint32		in_flight = 0;
+
+	for (int i = 0; i < nrings; i++)
+	{
+		struct io_uring *ring = &rings[i];
+		uint32		begun = io_uring_smp_load_acquire(ring->sq.khead) - *ring->sq.kdropped;
+		uint32		ended = io_uring_smp_load_acquire(ring->cq.ktail) + *ring->cq.koverflow;
+
+		if (begun - ended > (uint32) io_max_concurrency)
+			*damaged = true;
+		in_flight += begun - ended;
+	}
+	return in_flight;
+}
+
+/* A ring is there: it keeps a file, see earlier_life.c. */
+static void
+remember(struct io_uring *ring)
+{
+	int			file = AioLockedFile();
+	int			ret = file < 0 ? 0 : io_uring_register_files(ring, &file, 1);
+
+	if (ret < 0)
+	{
+		/* once */
+		AioForgetLock();
+		errno = -ret;
+		ereport(LOG,
+				(errmsg("could not register a file with io_uring: %m"),
+				 errdetail("If all processes of this server are killed, the next start may not wait for I/O that they have submitted.")));
+	}
+	rings[nrings++] = *ring;
 }
 
 /* The server's rings are about to be set up. */
@@ -108,7 +154,7 @@ AioUringQueueInit(struct io_uring *ring)
 		} while (retry(ret, &waited));
 	}
 	if (ret >= 0)
-		rings[nrings++] = *ring;
+		remember(ring);
 	return ret;
 }
 
@@ -127,7 +173,7 @@ AioUringQueueInitMem(struct io_uring *ring, struct io_uring_params *params,
 		ret = io_uring_queue_init_mem(io_max_concurrency, ring, params, memory, size);
 	} while (retry(ret, &waited));
 	if (ret >= 0)
-		rings[nrings++] = *ring;
+		remember(ring);
 	return ret;
 }
 #endif
@@ -371,5 +417,28 @@ AioUringCompletionLockHeld(void)
 		LWLockAnyHeldByMe(&pgaio_uring_contexts[0].completion_lock,
 						  pgaio_uring_procs(), sizeof(PgAioUringContext));
 }
+
+#ifdef USE_ASSERT_CHECKING
+/*
+ * Tests: have something in flight in this process's ring, until somebody writes
+ * into a pipe; nobody may look for its completion.
+ */
+int
+AioUringTestRead(int pipe)
+{
+	static char byte;
+	struct io_uring *ring = &pgaio_my_uring_context->io_uring_ring;
+
+	io_uring_prep_read(io_uring_get_sqe(ring), pipe, &byte, 1, 0);
+	return io_uring_submit(ring);
+}
+
+/* Tests: write into memory that is the kernel's. */
+void
+AioUringTestDamage(void)
+{
+	*pgaio_my_uring_context->io_uring_ring.cq.koverflow += 1000000;
+}
+#endif
 
 #endif							/* IOMETHOD_IO_URING_ENABLED */
