@@ -56,6 +56,16 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 CREATE FUNCTION search_before_row()
 RETURNS trigger
 AS 'MODULE_PATHNAME' LANGUAGE C;
+-- Have something in flight in the session's ring until somebody writes into a
+-- pipe; the session may do nothing else then.
+CREATE FUNCTION read_from_pipe(path text)
+RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Damage what the session's ring has counted.
+CREATE FUNCTION damage_ring()
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
 -- Is the server run by valgrind?
 CREATE FUNCTION on_valgrind()

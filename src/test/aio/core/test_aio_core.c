@@ -48,6 +48,7 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -69,6 +70,7 @@
 #include "aio/backlog.h"
 #include "aio/future.h"
 #include "aio/index_insert.h"
+#include "aio/io_internal.h"
 #include "aio/read.h"
 #include "aio/stats.h"
 #include "aio/task.h"
@@ -110,6 +112,8 @@ PG_FUNCTION_INFO_V1(overflow_in_child);
 PG_FUNCTION_INFO_V1(execute_some);
 PG_FUNCTION_INFO_V1(search_index);
 PG_FUNCTION_INFO_V1(search_before_row);
+PG_FUNCTION_INFO_V1(read_from_pipe);
+PG_FUNCTION_INFO_V1(damage_ring);
 PG_FUNCTION_INFO_V1(on_valgrind);
 PG_FUNCTION_INFO_V1(read_staged);
 
@@ -814,6 +818,37 @@ search_before_row(PG_FUNCTION_ARGS)
 		index_close(index, AccessShareLock);
 	}
 	return PointerGetDatum(data->tg_trigtuple);
+}
+
+/*
+ * Submit a read of one byte from a pipe to this process's ring.  It is in flight
+ * until somebody writes into the pipe, whatever becomes of this process.
+ */
+Datum
+read_from_pipe(PG_FUNCTION_ARGS)
+{
+#if defined(IOMETHOD_IO_URING_ENABLED) && defined(USE_ASSERT_CHECKING)
+	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	int			pipe = open(path, O_RDWR | O_CLOEXEC);
+
+	if (pipe < 0)
+		elog(ERROR, "could not open \"%s\": %m", path);
+	PG_RETURN_INT32(AioUringTestRead(pipe));
+#else
+	elog(ERROR, "this needs io_uring, and assertions");
+#endif
+}
+
+/* Write into the counters of this process's ring. */
+Datum
+damage_ring(PG_FUNCTION_ARGS)
+{
+#if defined(IOMETHOD_IO_URING_ENABLED) && defined(USE_ASSERT_CHECKING)
+	AioUringTestDamage();
+	PG_RETURN_VOID();
+#else
+	elog(ERROR, "this needs io_uring, and assertions");
+#endif
 }
 
 /*
