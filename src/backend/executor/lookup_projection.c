@@ -47,7 +47,7 @@
 #include "utils/syscache.h"
 
 /*
- * Have a function compile expressions of a statement that runs.  INVARIANT-98:
+ * Have a function compile expressions of a statement that runs.  INVARIANT-85:
  * whether the user may call their functions has been asked when it began, or
  * will be by upstream, and extensions have been told.  By now it may be another
  * user, or he may not do so any more, which fails no statement in PostgreSQL.

@@ -11,7 +11,7 @@
  * is asked for now, are asked for, or all up to the node's end, unless an error
  * ends the statement before.
  *
- * INVARIANT-100: a row is asked for before its turn only if it is known to be
+ * INVARIANT-87: a row is asked for before its turn only if it is known to be
  * wanted.  What it takes to produce another one is not bounded: it may be at
  * the other end of a table, or behind a page that cannot be read.
  *

@@ -5,22 +5,22 @@
  *	  recovery begins, nor when the postmaster has ended.
  *
  * The kernel does not end a process before its pwrite() or its libaio is
- * complete.  What a process has submitted to io_uring outlives it.  A write that
- * reached the disk after recovery would put an old version of a page over a
- * newer one that a checkpoint relies on, or old WAL over new.
+ * complete.  What a process has submitted to io_uring outlives it.  A write
+ * that reached the disk after recovery would put an old version of a page over
+ * a newer one that a checkpoint relies on, or old WAL over new.
  *
- * If the postmaster lives, it compares what the kernel has taken from each ring
- * with what it has completed, when all children are gone: before it starts anew
- * after a crash, and before it ends.  It does so from its loop, and so remains
- * responsive to signals.  It waits as long as it takes, as it does for a child
- * that hangs in a pwrite() on the same disk.
+ * If the postmaster lives, it compares what the kernel has taken from each
+ * ring with what it has completed, when all children are gone: before it
+ * starts anew after a crash, and before it ends.  It does so from its loop,
+ * and so remains responsive to signals.  It waits as long as it takes, as it
+ * does for a child that hangs in a pwrite() on the same disk.
  *
  * If the postmaster has been killed, rings and counters are gone when the last
  * of its children is.  But the kernel frees a ring no sooner than everything
  * submitted to it is complete, and until then keeps the files that are
- * registered with it.  So a file of the data directory, which the postmaster has
- * locked, is registered with each ring.  Such a lock belongs to the open file,
- * not to a process: it is held until the last ring is gone, and the next
+ * registered with it.  So a file of the data directory, which the postmaster
+ * has locked, is registered with each ring.  Such a lock belongs to the open
+ * file, not to a process: it is held until the last ring is gone, and the next
  * postmaster waits for it.  Who ends in order unlocks the file, as the kernel
  * takes some time to free rings.
  *
@@ -48,7 +48,7 @@
 #define LOOK_MIN		1
 #define LOOK_MAX		100
 
-/* after how long to say that we wait, in ms; and again when it is twice as long */
+/* after how long to say that we wait, in ms, and again at twice as long */
 #define REPORT_AFTER	1000
 
 /* the file, as this life has opened and locked it, or -1 */
@@ -65,8 +65,8 @@ static TimestampTz waiting_since = 0;
 static TimestampTz report_next = 0;
 
 /*
- * It has to be waited for what an earlier postmaster's processes, or this one's,
- * have begun.  Returns in how many ms to look again.
+ * It has to be waited for what an earlier postmaster's processes, or this
+ * one's, have begun.  Returns in how many ms to look again.
  */
 static int
 wait_on(bool earlier)
@@ -102,7 +102,7 @@ end_wait(void)
 	waiting_since = 0;
 }
 
-/* Lock the file, or find that this is not possible here.  False: it is locked. */
+/* Lock the file, or find that it cannot be.  False: somebody has locked it. */
 static bool
 lock_file(void)
 {
@@ -144,8 +144,8 @@ AioLockedFile(void)
 }
 
 /*
- * AioShmemInit(), before there are rings: wait until nothing of an earlier life
- * is in flight.  Its processes are gone, as shared memory tells.
+ * AioShmemInit(), before there are rings: wait until nothing of an earlier
+ * life is in flight.  Its processes are gone, as shared memory tells.
  */
 void
 AioAwaitEarlierLife(void)

@@ -70,11 +70,12 @@ at_shmem_exit(int code, Datum arg)
 
 /*
  * How many operations have processes that are gone submitted, all of them,
- * which are not complete?  The kernel counts what it takes from a ring, and each
- * of that is completed once, whoever is left to hear of it.  What a process has
- * put there, and was killed before it could tell the kernel, is never taken.
- * Completions always find room in a ring, which has twice as much as there can
- * be handles; so none is kept elsewhere, where it would not be counted.
+ * which are not complete?  The kernel counts what it takes from a ring, and
+ * each of that is completed once, whoever is left to hear of it.  What a
+ * process has put there, and was killed before it could tell the kernel, is
+ * never taken. Completions always find room in a ring, which has twice as much
+ * as there can be handles; so none is kept elsewhere, where it would not be
+ * counted.
  */
 uint32
 AioUringInFlight(bool *damaged)

@@ -56,6 +56,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 CREATE FUNCTION search_before_row()
 RETURNS trigger
 AS 'MODULE_PATHNAME' LANGUAGE C;
+
 -- Have something in flight in the session's ring until somebody writes into a
 -- pipe; the session may do nothing else then.
 CREATE FUNCTION read_from_pipe(path text)

@@ -821,8 +821,8 @@ search_before_row(PG_FUNCTION_ARGS)
 }
 
 /*
- * Submit a read of one byte from a pipe to this process's ring.  It is in flight
- * until somebody writes into the pipe, whatever becomes of this process.
+ * Submit a read of one byte from a pipe to this process's ring.  It is in
+ * flight until somebody writes into the pipe, whatever becomes of this process.
  */
 Datum
 read_from_pipe(PG_FUNCTION_ARGS)

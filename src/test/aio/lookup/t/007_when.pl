@@ -220,7 +220,7 @@ same(1, 'an insert', "BEGIN; CREATE TABLE new (id int PRIMARY KEY, t text, at da
 same(1, 'an update', "BEGIN; UPDATE b SET t = a.id FROM a WHERE b.id = a.fk AND a.day::timestamptz = a.at AND current_setting('my.n') = '0'; SELECT 'rows that have changed', count(*) FROM b WHERE t NOT LIKE 'text%'; ROLLBACK");
 same(1, 'an aggregate of rows that a cursor gets', "BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.t $join WHERE a.id > 3; FETCH 150 FROM c; SET my.n = '5'; FETCH 100 FROM c; COMMIT");
 
-# INVARIANT-98: who may call a function is asked when the statement begins, and
+# INVARIANT-85: who may call a function is asked when the statement begins, and
 # of who began it.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION g(i int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN i; END';

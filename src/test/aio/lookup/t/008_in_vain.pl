@@ -5,7 +5,7 @@
 # hardly more pages than without lookups ahead, however often a node is rescanned
 # and however far away the next row is; a page that is not needed fails nothing;
 # and rows that are known to be wanted are looked up ahead all the same.
-# INVARIANT-63, INVARIANT-100.
+# INVARIANT-63, INVARIANT-87.
 
 use strict;
 use warnings FATAL => 'all';
