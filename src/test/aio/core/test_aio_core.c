@@ -180,6 +180,20 @@ never(AioFuture *future)
 	return false;
 }
 
+/*
+ * Scopes are given this: errors of these classes are raised in the order of
+ * tasks, all others at once.
+ */
+static bool
+is_row_error(int sqlerrcode)
+{
+	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
+
+	return category == ERRCODE_DATA_EXCEPTION ||
+		category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION ||
+		category == ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+}
+
 static void
 latch_wait(AioFuture *future)
 {
@@ -449,7 +463,7 @@ execute_one(AioScope *scope, Program *program, const char *word, char *arg)
 	else if (strcmp(word, "join") == 0)
 		AioScopeJoin(scope);
 	else if (strcmp(word, "nest") == 0)
-		AioScopeRun(nested_main, arg, AioIsDataError);
+		AioScopeRun(nested_main, arg, is_row_error);
 	else if (strcmp(word, "set") == 0)
 		flags[n] = true;
 	else if (strcmp(word, "await") == 0)
@@ -585,7 +599,7 @@ run(PG_FUNCTION_ARGS)
 	callback.arg = "run()";
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
-	AioScopeRun(body_main, &body, AioIsDataError);
+	AioScopeRun(body_main, &body, is_row_error);
 	error_context_stack = callback.previous;
 	if (table_rel != NULL)
 		table_close(table_rel, AccessShareLock);
@@ -649,9 +663,9 @@ spawn_empty(PG_FUNCTION_ARGS)
 	int			one = 1;
 
 	/* the first one makes a task */
-	AioScopeRun(spawn_empty_body, &one, AioIsDataError);
+	AioScopeRun(spawn_empty_body, &one, is_row_error);
 	before = MemoryContextMemAllocated(TopMemoryContext, true);
-	AioScopeRun(spawn_empty_body, &tasks, AioIsDataError);
+	AioScopeRun(spawn_empty_body, &tasks, is_row_error);
 	PG_RETURN_INT64((int64) (MemoryContextMemAllocated(TopMemoryContext, true) - before));
 }
 
@@ -706,7 +720,7 @@ overflow_in_child(PG_FUNCTION_ARGS)
 		setrlimit(RLIMIT_CORE, &no_core);
 		sigaltstack(&alternative, NULL);
 		sigaction(SIGSEGV, &action, NULL);
-		AioScopeRun(overflow_body, NULL, AioIsDataError);
+		AioScopeRun(overflow_body, NULL, is_row_error);
 		_exit(2);
 	}
 	while (waitpid(pid, &status, 0) < 0)
