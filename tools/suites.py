@@ -14,6 +14,7 @@ PASSED = {'OK', 'EXPECTEDFAIL'}
 SKIPPED = {'SKIP'}
 # What is shown of the log of a test that failed: so many of the lines that say what is wrong, and so many at its end.
 SAID_LINES, LAST_LINES = 40, 20
+SLOWEST = 10
 # `[08:16:03.048](0.509s) not ok 27 - name`, and the comments up to the next result: `[08:16:03.048](0.000s) #   Failed test
 # 'name'`, `#          got: '1'`, `# what the test says of it`.  Those before a failure are what sessions have said.
 STAMP = r'(\[[\d:.]+\]\([\d.]+s\) )?'
@@ -52,9 +53,10 @@ def excerpt(lines):
 
 class Tally:
     def __init__(self):
-        self.passed, self.skipped, self.failed = 0, 0, []
+        self.passed, self.skipped, self.failed, self.times = 0, 0, [], []
 
-    def add(self, name, result, log):
+    def add(self, name, result, log, seconds=0):
+        self.times.append((seconds, name))
         if result in PASSED:
             self.passed += 1
         elif result in SKIPPED:
@@ -63,6 +65,8 @@ class Tally:
             self.failed.append((f'{name}: {result}, {os.path.relpath(log, ROOT)}', log))
 
     def report(self):
+        for seconds, name in sorted(self.times, reverse=True)[:SLOWEST]:
+            print(f'{seconds:6.0f} s  {name}')
         for line, log in self.failed:
             print(f'FAILED {line}')
             # Whoever reads what a machine has printed may not have its files.
@@ -81,6 +85,7 @@ class Runner:
         self.build = ROOT / 'build' / 'meson' / flavour
         self.results, self.tally = results, tally
         self.options, self.environment = options, environment or {}
+        self.chosen = None      # what initdb has chosen: the template without settings
 
     def tests(self):
         """All but those that want a running server."""
@@ -95,14 +100,28 @@ class Runner:
             if not group.endswith('-running'):
                 yield Test(f'postgresql:{test["name"]}', group, kind, any(where.startswith(o + '/') for o in ours))
 
-    def run(self, label, settings, tests, wrapper=None):
-        """Run these tests once, by this program if there is one.  Their setup, which upstream counts as tests, goes first."""
+    def configure(self, settings):
+        """Give the cluster that upstream makes once, and that tests copy, these settings and no others."""
+        template = next(self.build.glob('subprojects/postgresql-*/tmp_install/initdb-template')) / 'postgresql.conf'
+        if self.chosen is None:
+            self.chosen = subprocess.run([AS_ACCOUNT, 'cat', template], check=True, capture_output=True, text=True).stdout
+        lines = [re.sub('=(.*)', r" = '\1'\n", setting) for setting in settings]
+        subprocess.run([AS_ACCOUNT, 'tee', template], input=''.join([self.chosen, *lines]), check=True, text=True,
+                       stdout=subprocess.DEVNULL)
+
+    def run(self, label, settings, tests, wrapper=None, by_initdb=False):
+        """Run these tests once, by this program if there is one.  Their setup, which upstream counts as tests, has gone before.
+
+        With by_initdb, initdb is told the settings for each cluster, as tests need that give it options of their own.
+        """
         if not tests:
             return
         print(f'{label}: {len(tests)} tests', flush=True)
         environment = dict(os.environ, **self.environment)
-        if settings:
+        if settings and by_initdb:
             environment['PG_TEST_INITDB_EXTRA_OPTS'] = ' '.join(f'-c {setting}' for setting in settings)
+        elif any(test.group != 'setup' for test in tests):
+            self.configure(settings or [])
         command = [AS_ACCOUNT, 'meson', 'test', '-C', self.build, '--logbase', label,
                    '--num-processes', str(os.cpu_count()), '--print-errorlogs', *self.options,
                    *(['--wrapper', wrapper] if wrapper else []), *[test.name for test in tests]]
@@ -113,15 +132,16 @@ class Runner:
         found = {}
         if results.exists():
             # `postgresql:SUITE / NAME`, and since meson 1.9 `SUITE - postgresql:NAME`
-            found = {re.split(' / |:', entry['name'])[-1]: entry['result'] for entry in map(json.loads, results.open())}
+            found = {re.split(' / |:', entry['name'])[-1]: entry for entry in map(json.loads, results.open())}
         for test in tests:
             name = test.name.split(':', 1)[1]
-            result = found.get(name, f'did not run, meson ended with status {status}')
+            entry = found.get(name, {})
+            result = entry.get('result', f'did not run, meson ended with status {status}')
             place = log
             if test.group != 'setup' and result not in PASSED | SKIPPED:
                 # The next pass will use the directory again.
                 place = self.keep(label, test) or log
-            self.tally.add(f'{label}: {name}', result, place)
+            self.tally.add(f'{label}: {name}', result, place, entry.get('duration', 0))
 
     def left_by(self, test):
         """The directory of what a test has left, logs of servers among it, or None."""

@@ -32,7 +32,7 @@ our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node create_quiet_pr
   wait_until warm_for_injection_points);
 
 # The asynchronous I/O methods, each with the reason why it cannot be used
-# here, or undef.
+# here, or undef.  AIO_IO_METHOD, in the environment, leaves one of them.
 sub io_methods
 {
 	my %methods = (worker => undef, libaio => libaio_unusable());
@@ -52,6 +52,10 @@ sub io_methods
 
 		$methods{io_uring} = $fd < 0 ? "io_uring cannot be used: $!" : undef;
 		POSIX::close($fd) if $fd >= 0;
+	}
+	if (my $only = $ENV{AIO_IO_METHOD})
+	{
+		$methods{$_} //= "only $only is tested in this run" foreach grep { $_ ne $only } keys %methods;
 	}
 	return %methods;
 }
