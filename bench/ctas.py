@@ -64,7 +64,9 @@ def build(bench):
 def measure(bench, base, mode):
     args = bench.args
     bench.step(f"{mode}: copying the data for both servers")
-    settings = {"debug_io_direct": MODES[mode], "shared_buffers": "256MB", "wal_buffers": args.wal_buffers}
+    settings = {"debug_io_direct": MODES[mode], "shared_buffers": "256MB", "wal_buffers": args.wal_buffers,
+                # planned to send no rows to the leader
+                "parallel_tuple_cost": 0}
     runs = []
     with bench.servers(base, settings) as clusters:
         sessions = {side: clusters[side].session() for side in SIDES}
