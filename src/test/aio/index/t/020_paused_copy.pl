@@ -23,7 +23,16 @@ $node->safe_psql(
 	'postgres', q{
 	CREATE ROLE raw LOGIN SUPERUSER;
 	CREATE TABLE t (id uuid PRIMARY KEY, ext uuid UNIQUE, n int);
-	INSERT INTO t SELECT md5('old' || n)::uuid, md5('x' || n)::uuid, n FROM generate_series(1, 100000) n});
+	INSERT INTO t SELECT md5('old' || n)::uuid, md5('x' || n)::uuid, n FROM generate_series(1, 100000) n;
+	-- would who inserts a row with these keys wait?  It is not inserted in any case
+	CREATE FUNCTION is_claimed(id uuid, ext uuid) RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '10ms' AS $$
+	BEGIN
+		INSERT INTO t VALUES (id, ext, 0);
+		RAISE EXCEPTION 'it would not';
+	EXCEPTION
+		WHEN lock_not_available THEN RETURN true;
+		WHEN raise_exception THEN RETURN false;
+	END $$});
 my $control = $node->background_psql('postgres');
 
 sub row
@@ -53,10 +62,12 @@ sub begin_copy
 
 my $done = 'c' . pack('N', 4);
 
-# Another session that inserts a key waits for this one.
+# Another session that inserts a key waits for this one, which pauses.
 sub waits
 {
-	my ($what, $statement) = @_;
+	my ($what, $id, $ext) = @_;
+	my $statement = "INSERT INTO t VALUES ('$id', '$ext', 0)";
+	wait_until($control, "SELECT is_claimed('$id', '$ext')");
 	my $other = $node->background_psql('postgres', on_error_stop => 0);
 	my $pid = $other->query_safe('SELECT pg_backend_pid()');
 	$other->query_until(qr/begun/, "\\echo begun\n$statement;\n\\echo ended\n");
@@ -87,8 +98,8 @@ foreach my $pause ('between messages', 'in a message', 'before the length of one
 		$rest = substr $message, 3;
 	}
 	my @others = (
-		waits("pause $pause", "INSERT INTO t VALUES ('" . md5_hex('new3000') . "', '" . md5_hex('z1') . "', 0)"),
-		waits("pause $pause", "INSERT INTO t VALUES ('" . md5_hex('z2') . "', '" . md5_hex('y2500') . "', 0)"));
+		waits("pause $pause", md5_hex('new3000'), md5_hex('z1')),
+		waits("pause $pause", md5_hex('z2'), md5_hex('y2500')));
 	send_raw($connection, $rest . $done);
 	my @messages = receive($connection, sub { $_[0] eq 'Z' });
 	is((map { $_->[1] =~ s/\0//r } grep { $_->[0] eq 'C' } @messages)[0], 'COPY 6000', "pause $pause: the COPY ends well");
