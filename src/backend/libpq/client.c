@@ -98,13 +98,16 @@ holds_up_others(void)
 
 /*
  * May it wait for its client with a notice?  Not if it could not be terminated
- * then, or has what other sessions or its own tasks need soon.
+ * then, or has what other sessions or its own tasks need soon.  A message for
+ * debugging does not wait for the client with a relation extended, either; but
+ * the function of an index expression, under the lock of a speculative
+ * insertion, may say something before it sleeps.
  */
 static bool
-may_tell(void)
+may_tell(bool debug)
 {
 	return !holds_up_others() && InterruptHoldoffCount == 0 &&
-		aio_sibling_locks == 0 && aio_current_task == NULL &&
+		!(debug && aio_sibling_locks > 0) && aio_current_task == NULL &&
 		aio_current_scope == NULL;
 }
 
@@ -188,7 +191,7 @@ AioKeepOrSend(char type, const char *body, size_t len)
 	}
 	if (sending)
 		return false;
-	if ((type == PqMsg_NoticeResponse && !may_tell()) ||
+	if ((type == PqMsg_NoticeResponse && !may_tell(is_debug(type, body, len))) ||
 		(type == PqMsg_ErrorResponse && holds_up_others()))
 	{
 		keep(type, body, len);
@@ -252,7 +255,7 @@ AioSendKept(void)
 void
 AioSendKeptIfAllowed(void)
 {
-	if (may_tell())
+	if (may_tell(true))
 		AioSendKept();
 }
 
