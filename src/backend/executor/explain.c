@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "aio/backlog.h"
+#include "aio/executor_run.h"
 #include "aio/explain.h"
 #include "aio/index_backlog.h"
 #include "aio/node_usage.h"

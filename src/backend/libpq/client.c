@@ -281,6 +281,6 @@ AioMayWaitToSend(void)
 void
 AioAssertMayTell(void)
 {
-	Assert(ending || !holds_up_others());
+	Assert(ending || !AioGateIsMine());
 }
 #endif

@@ -25,6 +25,7 @@
 #include "aio/client.h"
 #include "aio/commit.h"
 #include "aio/copy_wait.h"
+#include "aio/executor_run.h"
 #include "aio/explain.h"
 #include "aio/file_copy.h"
 #include "aio/foreign.h"
