@@ -17,11 +17,11 @@
  * whoever looks for them: until somebody does, one that the disk has done is
  * not complete.
  *
- * Invariants: flushed <= written <= inserted; what is written can be read from
- * the file, and what is flushed survives a loss of power, when the position
- * advances; segments are finished once, in order, when they are flushed; no
- * page is replaced before it is written, nor while it is; a write contains
- * pages that are in the buffers.
+ * Invariants: flushed <= written <= inserted, and written <= flushed +
+ * aio_wal_span; what is written can be read from the file, and what is flushed
+ * survives a loss of power, when the position advances; segments are finished
+ * once, in order, when they are flushed; no page is replaced before it is
+ * written, nor while it is; a write contains pages that are in the buffers.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -53,7 +53,7 @@ typedef struct RecordHeader
 	uint32		checksum;
 } RecordHeader;
 
-const uint64 aio_wal_span = WAL_MAX;
+const uint64 aio_wal_span = SEGMENT_MAX;
 
 int			wal_segment_size;
 int			wal_sync_method;
@@ -139,6 +139,7 @@ AioWalAdvance(XLogRecPtr written, XLogRecPtr flushed)
 {
 	SIM_CHECK(flushed <= written, "what is not written is flushed");
 	SIM_CHECK(written <= inserted, "what is not inserted is written");
+	SIM_CHECK(written <= Max(flushed, sim_flush_result) + aio_wal_span, "recovery would not look behind what is written");
 	check_disk(sim_write_result, written, false, "what is not in the file is written");
 	check_disk(sim_flush_result, flushed, true, "what is not on disk is flushed");
 	if (written > sim_write_result || flushed > sim_flush_result)

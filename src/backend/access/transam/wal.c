@@ -13,15 +13,19 @@
  * by any process, under the mutex; the written and flushed positions advance
  * when the first of its list is complete.
  *
+ * What is written but not flushed is less than aio_wal_span: recovery looks so
+ * far behind the end of WAL for pages that are not to follow it.
+ *
  * The mutex is taken with or without WALWriteLock, never before it.  The lock
  * of a sync is taken with WALWriteLock held, and kept without it.  Whoever has
  * WALWriteLock may wait for writes in flight, but neither for insertions that
- * are not done nor for a sync.
+ * are not done nor for a sync, unless so much is written that has not been
+ * flushed; who syncs does not need the lock to end that.
  *
  * What this needs of the server is in wal_port.h, so that the simulator runs it
  * without one.
  *
- * Upholds INVARIANT-50 to 53.
+ * Upholds INVARIANT-50 to 53, and its part of 86.
  *
  * Tests: src/test/simulate/wal_pipeline.c, src/test/aio/wal/t/001_pipeline.pl,
  *		  src/test/aio/wal/t/003_crash.pl, src/test/aio/wal/t/005_streams.pl.
@@ -247,6 +251,17 @@ update_positions(XLogRecPtr *written, XLogRecPtr *flushed)
 		pg_atomic_write_u64(&pipeline->finished, segment_of(*flushed));
 }
 
+/* No farther may be written now. */
+static XLogRecPtr
+write_limit(void)
+{
+	XLogRecPtr	written;
+	XLogRecPtr	flushed;
+
+	AioWalResult(&written, &flushed);
+	return page_start(flushed + aio_wal_span);
+}
+
 /* ------------------------------------------------------------------------
  * Segments
  * ------------------------------------------------------------------------
@@ -392,7 +407,8 @@ start_writes(XLogRecPtr upto, TimeLineID tli)
 		XLogRecPtr	start = pg_atomic_read_u64(&pipeline->started);
 		XLogRecPtr	page = page_start(start);
 		XLogSegNo	segno = segment_of(start);
-		XLogRecPtr	end = Min(upto, segment_end(segno));
+		XLogRecPtr	limit = write_limit();
+		XLogRecPtr	end = Min(Min(upto, segment_end(segno)), limit);
 		uint64		number = pipeline->next_write;
 		PgAioWaitRef wref;
 		PgAioHandle *ioh;
@@ -455,7 +471,7 @@ write_now(XLogRecPtr upto, TimeLineID tli)
 	XLogRecPtr	start;
 
 	Assert(LWLockHeldByMeInMode(WALWriteLock, LW_EXCLUSIVE));
-	Assert(upto <= AioWalInserted());
+	Assert(upto <= AioWalInserted() && upto <= write_limit());
 	while ((start = pg_atomic_read_u64(&pipeline->started)) < upto)
 	{
 		XLogSegNo	segno = segment_of(start);
@@ -533,34 +549,6 @@ AioStartWalWrites(XLogRecPtr inserted)
 	if (started >= pg_atomic_read_u64(&pipeline->syncing) +
 		(uint64) Max(WalWriterFlushAfter, 1) * XLOG_BLCKSZ)
 		AioWalWakeWriter();
-}
-
-/*
- * AdvanceXLInsertBuffer(): the buffers are needed in which WAL ends before
- * 'upto', the end of a page that has been filled.  Called with WALWriteLock
- * held and releases it.  Returns false, and does nothing, if that is
- * upstream's business.
- */
-bool
-AioFreeWalBuffers(XLogRecPtr upto, TimeLineID tli)
-{
-	Assert(upto % XLOG_BLCKSZ == 0 && CritSectionCount > 0);
-	if (!in_use())
-		return false;
-
-	finish_segments_locked(tli);
-	start_writes(page_start(AioWalInserted()), tli);
-	if (pg_atomic_read_u64(&pipeline->started) < upto)
-	{
-		XLogRecPtr	end = Min(page_start(AioWalInserted()), upto + write_size());
-
-		wait_for_writes(pg_atomic_read_u64(&pipeline->started));
-		write_now(Max(upto, end), tli);
-	}
-	LWLockRelease(WALWriteLock);
-	WalSndWakeupProcessRequests(true, true);
-	wait_for_writes(upto);
-	return true;
 }
 
 /* ------------------------------------------------------------------------
@@ -686,7 +674,7 @@ update_sync_time(instr_time start)
 
 /*
  * Write and sync up to 'upto', but not beyond the first segment that has not
- * been synced.  With WALWriteLock held, which is released; and the buffers must
+ * been synced, nor farther than may be written.  With WALWriteLock held, which is released; and the buffers must
  * have been filled up to there.
  */
 static void
@@ -704,7 +692,7 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 	update_positions(&written, &flushed);
 	from = pg_atomic_read_u64(&pipeline->syncing);
 	segno = segment_of(from);
-	upto = Min(upto, segment_end(segno));
+	upto = Min(Min(upto, segment_end(segno)), page_start(from + aio_wal_span));
 	if (upto <= from)
 	{
 		/* writes that sync have just been completed */
@@ -713,6 +701,8 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 	}
 
 	Assert(upto <= AioWalInserted() && segment_of(upto - 1) == segno);
+	while (upto > write_limit())
+		wait_for_sync(InvalidXLogRecPtr);
 
 	/* announce it first, so that others wait for it and not for the lock */
 	sync = begin_sync(upto);
@@ -734,6 +724,48 @@ write_and_sync(XLogRecPtr upto, TimeLineID tli)
 	WalSndWakeupRequest();
 	end_sync(sync);
 	finish_segments(tli);
+}
+
+/*
+ * AdvanceXLInsertBuffer(): the buffers are needed in which WAL ends before
+ * 'upto', the end of a page that has been filled.  Called with WALWriteLock
+ * held and releases it.  Returns false, and does nothing, if that is
+ * upstream's business.
+ */
+bool
+AioFreeWalBuffers(XLogRecPtr upto, TimeLineID tli)
+{
+	XLogRecPtr	started;
+
+	Assert(upto % XLOG_BLCKSZ == 0 && CritSectionCount > 0);
+	if (!in_use())
+		return false;
+
+	finish_segments_locked(tli);
+	start_writes(page_start(AioWalInserted()), tli);
+	while ((started = pg_atomic_read_u64(&pipeline->started)) < upto)
+	{
+		XLogRecPtr	limit = write_limit();
+		XLogRecPtr	end = Min(page_start(AioWalInserted()), upto + write_size());
+
+		if (started < limit)
+		{
+			wait_for_writes(started);
+			write_now(Min(Max(upto, end), limit), tli);
+		}
+		else if (!may_sync())
+			wait_for_sync(InvalidXLogRecPtr);
+		else
+		{
+			write_and_sync(started, tli);
+			LWLockAcquire(WALWriteLock, LW_EXCLUSIVE);
+			finish_segments_locked(tli);
+		}
+	}
+	LWLockRelease(WALWriteLock);
+	WalSndWakeupProcessRequests(true, true);
+	wait_for_writes(upto);
+	return true;
 }
 
 /*
@@ -903,8 +935,9 @@ AioWriteWalInBackground(XLogRecPtr write, XLogRecPtr flush, TimeLineID tli)
 		update_positions(&written, &flushed);
 	}
 
-	/* the end of an asynchronous commit */
-	if (write % XLOG_BLCKSZ != 0 && pg_atomic_read_u64(&pipeline->started) < write)
+	/* the end of an asynchronous commit, unless that has to be flushed, too */
+	if (write % XLOG_BLCKSZ != 0 && write <= write_limit() &&
+		pg_atomic_read_u64(&pipeline->started) < write)
 	{
 		wait_for_writes(pg_atomic_read_u64(&pipeline->started));
 		write_now(write, tli);

@@ -18,11 +18,13 @@
  * crash has us do again finds what is left.  Between them there may be pages of
  * which the beginning alone is missing.
  *
- * Fewer than aio_wal_span bytes are in flight at a time, so a hole that is left
- * when processes are killed is not longer, and the search ends so far behind
- * the end, or behind the last page that it has found.  What comes farther
- * behind are segments that have been made in advance, and have never been
- * written by these names: if they were other segments once, their pages say so.
+ * Fewer than aio_wal_span bytes are written that have not been flushed (wal.c),
+ * or less than a segment where upstream writes WAL.  So a hole that is left when
+ * processes are killed, or when power is lost, is not longer, and the search
+ * ends so far behind the end, or behind the last page that it has found.  What
+ * comes farther behind are segments that have been made in advance, and have
+ * never been written by these names: if they were other segments once, their
+ * pages say so.
  *
  * Recovery has synced all files of the data directory before, so pages that an
  * earlier search has zeroed are zero on disk.
@@ -117,12 +119,13 @@ search_chunk(OldWal *old, XLogRecPtr from, XLogRecPtr upto)
 static void
 search(OldWal *old, XLogRecPtr end)
 {
+	uint64		span = Max(aio_wal_span, (uint64) wal_segment_size);
 	XLogRecPtr	next;
 
 	old->last = end;
 	if (end % XLOG_BLCKSZ != 0)
 		old->last += XLOG_BLCKSZ - end % XLOG_BLCKSZ;
-	for (XLogRecPtr from = old->last; from < old->last + aio_wal_span; from = next)
+	for (XLogRecPtr from = old->last; from < old->last + span; from = next)
 	{
 		next = from + Min(CHUNK, wal_segment_size - XLogSegmentOffset(from, wal_segment_size));
 		search_chunk(old, from, next);

@@ -37,8 +37,8 @@
 #include "utils/wait_event.h"
 #include "wal_port.h"
 
-/* more than is in flight at a time; so much can be read after a crash */
-const uint64 aio_wal_span = 32 * 1024 * 1024;
+/* some segments of the usual size; so much can be read after a crash */
+const uint64 aio_wal_span = 64 * 1024 * 1024;
 
 /* the flush that is being waited for is that of a future, which is counted */
 bool		aio_wal_flush_is_counted = false;
