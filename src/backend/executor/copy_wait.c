@@ -18,6 +18,9 @@
  * do, as it sends what fills its buffer.  If there is a duplicate among the
  * keys then, the rest of the message is skipped when it has come.
  *
+ * The same holds for a program or another process from which rows come through
+ * a pipe, and for the publisher of a table that a subscriber copies.
+ *
  * Suspends:  nothing here does.
  * Errors:    as of the rows whose keys are inserted.
  * Tests:     src/test/aio/index/t/020_paused_copy.pl.
@@ -28,12 +31,17 @@
  */
 #include "postgres.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "aio/copy_wait.h"
 #include "aio/index_backlog.h"
+#include "commands/copyfrom_internal.h"
 #include "libpq/libpq.h"
-
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "storage/latch.h"
+#include "utils/wait_event.h"
 
 CopyFromState aio_copy_reading = NULL;
 
@@ -56,30 +64,41 @@ now_ms(void)
 	return INSTR_TIME_GET_MILLISEC(now);
 }
 
-/* The backlog of a COPY, if it has keys that are enforced; or NULL. */
+/*
+ * The backlog of a COPY, or of any if that is NULL, if it has keys that are
+ * enforced; or NULL.
+ */
 static AioStatementBacklog *
 find_keys(CopyFromState cstate)
 {
 	for (AioStatementBacklog *statement = AioNextStatement(NULL);
 		 statement != NULL; statement = AioNextStatement(statement))
 	{
-		if (statement->cstate == cstate)
+		if (cstate != NULL ? statement->cstate == cstate : statement->cstate != NULL)
 			return statement->keys && !statement->draining && !statement->failed &&
 				AioStatementIsAlive(statement) ? statement : NULL;
 	}
 	return NULL;
 }
 
+/* For how many milliseconds the keys may wait now. */
+static double
+patience(AioStatementBacklog *statement)
+{
+	return Min(Max(statement->client_drain_ms, PAUSE_MIN),
+			   Max(statement->client_drain_ms * TOTAL_FACTOR, TOTAL_MIN) - statement->client_wait_ms);
+}
+
 /*
- * Wait for so many bytes, as long as the keys may wait.  Have they come?
+ * Wait for so many bytes from the client, as long as the keys may wait.  Have
+ * they come?
  */
 static bool
 come_soon(AioStatementBacklog *statement, int nbytes)
 {
 	double		begin = now_ms();
 	double		now = begin;
-	double		time = Min(Max(statement->client_drain_ms, PAUSE_MIN),
-						   Max(statement->client_drain_ms * TOTAL_FACTOR, TOTAL_MIN) - statement->client_wait_ms);
+	double		time = patience(statement);
 	bool		come = false;
 
 	while (now < begin + time && !come)
@@ -149,4 +168,75 @@ AioReceiveRest(size_t rest)
 	}
 	PG_END_TRY();
 	return false;
+}
+
+/*
+ * Wait until 'fd' can be read, or for another of these events, but for no longer
+ * than the keys may wait; if nothing has come then, they are inserted.
+ */
+static void
+await_descriptor(AioStatementBacklog *statement, int fd, int events,
+				 uint32 wait_event)
+{
+	double		begin = now_ms();
+	double		time = patience(statement);
+	int			happened = WL_TIMEOUT;
+
+	if (time > 0)
+		happened = WaitLatchOrSocket(MyLatch,
+									 events | WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+									 fd, (long) time + 1, wait_event);
+	statement->client_wait_ms += now_ms() - begin;
+	if (happened & WL_TIMEOUT)
+		drain(statement);
+}
+
+/*
+ * fread(), for COPY from a file: so many bytes, or as many as there are up to
+ * the end.  An error is raised as upstream raises it.
+ *
+ * What comes through a pipe is not buffered in the stream.  So it can be told
+ * whether a read would wait.
+ */
+size_t
+AioReadCopyFile(void *buffer, size_t nbytes, CopyFromState cstate)
+{
+	struct stat st;
+	int			fd = fileno(cstate->copy_file);
+	size_t		done = 0;
+
+	if (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))
+		return fread(buffer, 1, nbytes, cstate->copy_file);
+	while (done < nbytes)
+	{
+		AioStatementBacklog *statement = aio_backlogs_exist ? find_keys(cstate) : NULL;
+		ssize_t		nread;
+
+		if (statement != NULL)
+			await_descriptor(statement, fd, 0, WAIT_EVENT_COPY_FILE_READ);
+		nread = read(fd, (char *) buffer + done, nbytes - done);
+		if (nread < 0 && errno == EINTR)
+			continue;
+		if (nread < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not read from COPY file: %m")));
+		if (nread == 0)
+			break;
+		done += nread;
+	}
+	return done;
+}
+
+/*
+ * A subscriber that copies a table is about to wait for its publisher, or for
+ * its latch.
+ */
+void
+AioBeforeAwaitingPublisher(pgsocket socket)
+{
+	AioStatementBacklog *statement = aio_backlogs_exist ? find_keys(NULL) : NULL;
+
+	if (statement != NULL)
+		await_descriptor(statement, socket, WL_LATCH_SET, WAIT_EVENT_LOGICAL_SYNC_DATA);
 }

@@ -27,6 +27,13 @@ extern void AioSkipRest(void);
 extern void AioAwaitMessage(CopyFromState cstate);
 extern bool AioReceiveRest(size_t rest);
 
+/* CopyGetData(): instead of fread() */
+extern size_t AioReadCopyFile(void *buffer, size_t nbytes,
+							  CopyFromState cstate);
+
+/* copy_read_data() */
+extern void AioBeforeAwaitingPublisher(pgsocket socket);
+
 /* CopyGetData(): another message is wanted */
 static inline void
 AioBeforeCopyMessage(CopyFromState cstate)

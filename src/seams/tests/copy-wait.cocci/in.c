@@ -1,6 +1,12 @@
 static int
 CopyGetData(CopyFromState cstate, void *databuf, int minread, int maxread)
 {
+	switch (cstate->copy_src)
+	{
+		case COPY_FILE:
+			bytesread = fread(databuf, 1, maxread, cstate->copy_file);
+			break;
+	}
 	while (more())
 	{
 		int			mtype;
@@ -42,4 +48,17 @@ pq_startmsgread(void)
 	if (PqCommReadingMsg)
 		fail();
 	PqCommReadingMsg = true;
+}
+
+static int
+copy_read_data(void *outbuf, int minread, int maxread)
+{
+	while (maxread > 0)
+	{
+		pgsocket	fd = PGINVALID_SOCKET;
+
+		(void) WaitLatchOrSocket(MyLatch, WL_SOCKET_READABLE | WL_LATCH_SET, fd, 1000L, WAIT_EVENT_LOGICAL_SYNC_DATA);
+		ResetLatch(MyLatch);
+	}
+	return 0;
 }

@@ -1,6 +1,12 @@
 static int
 CopyGetData(CopyFromState cstate, void *databuf, int minread, int maxread)
 {
+	switch (cstate->copy_src)
+	{
+		case COPY_FILE:
+			bytesread = AioReadCopyFile(databuf, maxread, cstate);
+			break;
+	}
 	while (more())
 	{
 		int			mtype;
@@ -45,4 +51,18 @@ pq_startmsgread(void)
 		fail();
 	PqCommReadingMsg = true;
 	AioStartMessage();
+}
+
+static int
+copy_read_data(void *outbuf, int minread, int maxread)
+{
+	while (maxread > 0)
+	{
+		pgsocket	fd = PGINVALID_SOCKET;
+
+		AioBeforeAwaitingPublisher(fd);
+		(void) WaitLatchOrSocket(MyLatch, WL_SOCKET_READABLE | WL_LATCH_SET, fd, 1000L, WAIT_EVENT_LOGICAL_SYNC_DATA);
+		ResetLatch(MyLatch);
+	}
+	return 0;
 }
