@@ -2,6 +2,8 @@
 
 # A COPY whose client pauses has claimed the keys of the rows that it has got, as
 # in PostgreSQL, wherever the pause comes: others that insert the same keys wait.
+# So has one whose rows come through a pipe, and one of a subscriber, when who
+# sends them pauses.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,13 +14,15 @@ use lib "$FindBin::RealBin/../..";
 use AioClient;
 use AioLoad;
 use Digest::MD5 qw(md5_hex);
+use IO::Handle;
+use POSIX qw(mkfifo);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 my %methods = io_methods();
 my ($method) = grep { !$methods{$_} } sort keys %methods;
-my $node = create_cold_node('main', $method);
+my $node = create_cold_node('main', $method, conf => "wal_level = logical\nmax_wal_senders = 4\n");
 $node->safe_psql(
 	'postgres', q{
 	CREATE ROLE raw LOGIN SUPERUSER;
@@ -34,6 +38,7 @@ $node->safe_psql(
 		WHEN raise_exception THEN RETURN false;
 	END $$});
 my $control = $node->background_psql('postgres');
+my $database = 'postgres';
 
 sub row
 {
@@ -68,7 +73,7 @@ sub waits
 	my ($what, $id, $ext) = @_;
 	my $statement = "INSERT INTO t VALUES ('$id', '$ext', 0)";
 	wait_until($control, "SELECT is_claimed('$id', '$ext')");
-	my $other = $node->background_psql('postgres', on_error_stop => 0);
+	my $other = $node->background_psql($database, on_error_stop => 0);
 	my $pid = $other->query_safe('SELECT pg_backend_pid()');
 	$other->query_until(qr/begun/, "\\echo begun\n$statement;\n\\echo ended\n");
 	wait_until($control, qq{SELECT wait_event_type = 'Lock' OR state = 'idle' FROM pg_stat_activity WHERE pid = $pid});
@@ -121,8 +126,73 @@ foreach my $pause ('between messages', 'in a message', 'before the length of one
 	close $connection->{socket};
 }
 
-$control->quit;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 100000, 'nothing is left of it');
+
+# Who writes into a pipe pauses.
+my $pipe = PostgreSQL::Test::Utils::tempdir . '/rows';
+mkfifo($pipe, 0600) or die "cannot make $pipe: $!";
+foreach my $source ("'$pipe'", "PROGRAM 'cat $pipe'")
+{
+	my $what = $source =~ /PROGRAM/ ? 'a program pauses' : 'who writes into a pipe pauses';
+	my $copy = $node->background_psql('postgres', on_error_stop => 0);
+	$copy->query_until(qr/begun/, "\\echo begun\nCOPY t FROM $source;\n\\echo copied\n");
+	open my $writer, '>', $pipe or die "cannot open $pipe: $!";
+	$writer->autoflush(1);
+	print $writer join '', @rows;
+	my @others = (
+		waits($what, md5_hex('new3000'), md5_hex('z1')),
+		waits($what, md5_hex('z2'), md5_hex('y2500')));
+	close $writer;
+	$copy->query_until(qr/copied/, '');
+	is($copy->{stderr}, '', "$what: the COPY ends well");
+	$copy->quit;
+	fails($what, $_) foreach @others;
+	is($node->safe_psql('postgres', 'WITH d AS (DELETE FROM t WHERE id IN (SELECT md5(\'new\' || n)::uuid FROM generate_series(1, 6000) n) RETURNING 1) SELECT count(*) FROM d'),
+		6000, "$what: all rows have come");
+	$node->safe_psql('postgres', 'VACUUM t');
+}
+$control->quit;
+
+# So does the publisher of a table, while a subscriber copies it.
+my $is_claimed = $node->safe_psql('postgres', q{SELECT pg_get_functiondef('is_claimed'::regproc)});
+$node->safe_psql('postgres', q{
+	TRUNCATE t;
+	INSERT INTO t SELECT md5('new' || n)::uuid, md5('y' || n)::uuid, n FROM generate_series(1, 6000) n;
+	CREATE FUNCTION pause(n int) RETURNS boolean LANGUAGE plpgsql AS $$
+	BEGIN
+		IF n = 5500 THEN
+			PERFORM pg_advisory_lock_shared(1);
+		END IF;
+		RETURN true;
+	END $$;
+	ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+	CREATE POLICY pauses ON t USING (pause(n));
+	CREATE ROLE publisher LOGIN REPLICATION;
+	GRANT SELECT ON t TO publisher;
+	CREATE PUBLICATION p FOR TABLE t;
+	SELECT pg_create_logical_replication_slot('s', 'pgoutput');
+	CREATE DATABASE subscriber});
+$database = 'subscriber';
+$node->safe_psql($database, $is_claimed);
+$node->safe_psql($database, q{
+	CREATE TABLE t (id uuid PRIMARY KEY, ext uuid UNIQUE, n int);
+	INSERT INTO t SELECT md5('old' || n)::uuid, md5('x' || n)::uuid, n FROM generate_series(1, 100000) n});
+my $pause = $node->background_psql('postgres');
+$pause->query_safe('SELECT pg_advisory_lock(1)');
+$control = $node->background_psql($database);
+my $publisher = $node->connstr . ' dbname=postgres user=publisher';
+$control->query_safe("CREATE SUBSCRIPTION s CONNECTION '$publisher' PUBLICATION p WITH (create_slot = false)");
+my @others = (
+	waits('the publisher pauses', md5_hex('new3000'), md5_hex('z1')),
+	waits('the publisher pauses', md5_hex('z2'), md5_hex('y2500')));
+$pause->query_safe('SELECT pg_advisory_unlock(1)');
+wait_until($control, q{SELECT srsubstate IN ('r', 's') FROM pg_subscription_rel});
+fails('the publisher pauses', $_) foreach @others;
+is($node->safe_psql($database, 'SELECT count(*) FROM t'), 106000, 'all rows have been copied');
+$control->query_safe('DROP SUBSCRIPTION s');
+$control->quit;
+$pause->quit;
+
 check_log($node, 'paused copies');
 $node->stop;
 done_testing();
