@@ -27,6 +27,7 @@
  * Suspends:  nothing here does.
  * Errors:    as pq_putmessage(), where that is called.
  * Tests:     src/test/aio/write/t/009_messages.pl,
+ *			  src/test/aio/core/t/003_client.pl,
  *			  src/test/aio/write/t/007_slow_client.pl.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -37,6 +38,7 @@
 
 #include "aio/block.h"
 #include "aio/client.h"
+#include "aio/commit.h"
 #include "aio/io_internal.h"
 #include "aio/read.h"
 #include "aio/sibling_locks.h"
@@ -89,8 +91,8 @@ has_staged(void)
 }
 
 /* Has this process what others wait for without being able to do otherwise? */
-static bool
-holds_up_others(void)
+bool
+AioHoldsUpOthers(void)
 {
 	return CritSectionCount > 0 || AioHeldLWLocks() > 0 || AioGateIsMine() ||
 		has_staged();
@@ -106,9 +108,19 @@ holds_up_others(void)
 static bool
 may_tell(bool debug)
 {
-	return !holds_up_others() && InterruptHoldoffCount == 0 &&
+	return !AioHoldsUpOthers() && InterruptHoldoffCount == 0 &&
 		!(debug && aio_sibling_locks > 0) && aio_current_task == NULL &&
 		aio_current_scope == NULL;
+}
+
+/*
+ * The process ends in the middle of what it does: with a PANIC, or in
+ * quickdie(), a signal handler.  It is killed if that takes long.
+ */
+void
+AioForbidKeeping(void)
+{
+	ending = true;
 }
 
 /*
@@ -118,11 +130,11 @@ may_tell(bool debug)
 ErrorData *
 AioBeforeTelling(ErrorData *edata)
 {
-	/* quickdie(), a signal handler; its process is killed if it takes long */
-	if (edata->elevel == WARNING_CLIENT_ONLY)
-		ending = true;
-	else if (edata->elevel >= PANIC)
-		ending = panicking = true;
+	if (edata->elevel >= PANIC)
+	{
+		panicking = true;
+		AioForbidReplies();
+	}
 	else if (edata->elevel == FATAL ||
 			 (edata->elevel == ERROR && MyBackendType == B_BG_WORKER))
 	{
@@ -131,7 +143,11 @@ AioBeforeTelling(ErrorData *edata)
 		AioOpenGate();
 		AioSubmitBatch();
 		if (pgaio_my_backend != NULL)
+		{
 			pgaio_error_cleanup();
+			if (pgaio_my_backend->handed_out_io != NULL)
+				pgaio_io_release(pgaio_my_backend->handed_out_io);
+		}
 	}
 	return edata;
 }
@@ -192,7 +208,7 @@ AioKeepOrSend(char type, const char *body, size_t len)
 	if (sending)
 		return false;
 	if ((type == PqMsg_NoticeResponse && !may_tell(is_debug(type, body, len))) ||
-		(type == PqMsg_ErrorResponse && holds_up_others()))
+		(type == PqMsg_ErrorResponse && AioHoldsUpOthers()))
 	{
 		keep(type, body, len);
 		return true;
@@ -281,6 +297,11 @@ AioMayWaitToSend(void)
 void
 AioAssertMayTell(void)
 {
-	Assert(ending || !AioGateIsMine());
+	if (ending)
+		return;
+	Assert(CritSectionCount == 0);
+	Assert(AioHeldLWLocks() == 0);
+	Assert(!AioGateIsMine());
+	Assert(!has_staged());
 }
 #endif

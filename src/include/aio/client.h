@@ -22,6 +22,8 @@ extern void AioFlushMessage(void);
 extern void AioSendKept(void);
 extern void AioSendKeptIfAllowed(void);
 extern bool AioMayWaitToSend(void);
+extern void AioForbidKeeping(void);
+extern bool AioHoldsUpOthers(void);
 
 /* pqcomm_internals.c and pqmq_internals.c: is a message being sent? */
 extern bool AioSocketBusy(void);

@@ -31,6 +31,7 @@ extern bool AioTryHoldCommit(XLogRecPtr lsn);
 extern bool AioReleaseCommits(void);
 extern void AioFlushHeldCommits(void);
 extern void AioSendReplies(void);
+extern void AioSendRepliesIfAllowed(void);
 extern void AioHoldReplies(void);
 extern void AioForbidReplies(void);
 

@@ -297,7 +297,7 @@ AioInterrupts(void)
 	if (unlikely(aio_messages_kept))
 		AioSendKeptIfAllowed();
 	if (unlikely(aio_replies_due))
-		AioSendReplies();
+		AioSendRepliesIfAllowed();
 }
 
 #endif							/* AIO_SEAMS_H */

@@ -14,7 +14,8 @@
  *
  * Upholds INVARIANT-54.
  *
- * Tests: src/test/aio/wal/t/006_pipelined_commits.pl.
+ * Tests: src/test/aio/wal/t/006_pipelined_commits.pl,
+ *		  src/test/aio/core/t/003_client.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -26,6 +27,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "aio/client.h"
 #include "aio/commit.h"
 #include "aio/io_internal.h"
 #include "aio/stats.h"
@@ -41,7 +43,6 @@
 #include "tcop/dest.h"
 #include "tcop/pquery.h"
 #include "tcop/tcopprot.h"
-#include "utils/elog.h"
 #include "utils/guc.h"
 #include "utils/portal.h"
 #include "utils/timeout.h"
@@ -64,8 +65,6 @@ static TimeoutId hold_timeout = MAX_TIMEOUTS;
 /* the process is about to die, in a state in which it must not wait */
 static volatile sig_atomic_t dying = false;
 
-static emit_log_hook_type prev_emit_log_hook = NULL;
-
 static void
 at_timeout(void)
 {
@@ -85,21 +84,15 @@ send_at_exit(int code, Datum arg)
 		AioSendReplies();
 }
 
-/* emit_log_hook: a PANIC may hold any lock when it tells the client */
-static void
-note_panic(ErrorData *edata)
-{
-	if (edata->elevel >= PANIC)
-		dying = true;
-	if (prev_emit_log_hook)
-		prev_emit_log_hook(edata);
-}
-
-/* quickdie(): a signal handler, in the middle of anything */
+/*
+ * The process ends in the middle of anything: by quickdie(), a signal handler,
+ * or with a PANIC, which may hold any lock when it tells the client.
+ */
 void
 AioForbidReplies(void)
 {
 	dying = true;
+	AioForbidKeeping();
 }
 
 /* What may fail or needs memory is not left for a commit. */
@@ -108,8 +101,6 @@ prepare(void)
 {
 	Assert(hold_timeout == MAX_TIMEOUTS);
 	before_shmem_exit(send_at_exit, 0);
-	prev_emit_log_hook = emit_log_hook;
-	emit_log_hook = note_panic;
 	hold_timeout = RegisterTimeout(USER_TIMEOUT, at_timeout);
 }
 
@@ -224,6 +215,23 @@ AioSendReplies(void)
 }
 
 /*
+ * Interrupts are processed, and replies have been held long enough.  That may
+ * be in the middle of a read, which others may be waiting for: try again soon.
+ */
+void
+AioSendRepliesIfAllowed(void)
+{
+	if (!AioHoldsUpOthers())
+		AioSendReplies();
+	else
+	{
+		aio_replies_due = false;
+		if (aio_replies_held)
+			enable_timeout_after(hold_timeout, HOLD_TIMEOUT);
+	}
+}
+
+/*
  * Send what there is, now or later.  Called where upstream would send it, when
  * the server is ready for the next command.
  */
@@ -238,9 +246,9 @@ AioHoldReplies(void)
 		AioSendReplies();
 		return;
 	}
-	if (!aio_replies_held)
-	{
-		aio_replies_held = true;
+
+	/* an error disables all timeouts */
+	if (!aio_replies_held || !(aio_replies_due || get_timeout_active(hold_timeout)))
 		enable_timeout_after(hold_timeout, HOLD_TIMEOUT);
-	}
+	aio_replies_held = true;
 }

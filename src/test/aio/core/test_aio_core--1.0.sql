@@ -78,3 +78,14 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 CREATE FUNCTION read_staged(rel regclass, block bigint, waiter int)
 RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Hold an AIO handle for ever.
+CREATE FUNCTION hold_handle()
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Hold one until the replies that the session holds are due, and wait until
+-- they have been sent.  Returns whether they were sent only after that.
+CREATE FUNCTION hold_handle_and_replies()
+RETURNS bool
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

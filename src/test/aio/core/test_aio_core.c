@@ -68,6 +68,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "aio/backlog.h"
+#include "aio/commit.h"
 #include "aio/future.h"
 #include "aio/index_insert.h"
 #include "aio/io_internal.h"
@@ -116,6 +117,8 @@ PG_FUNCTION_INFO_V1(read_from_pipe);
 PG_FUNCTION_INFO_V1(damage_ring);
 PG_FUNCTION_INFO_V1(on_valgrind);
 PG_FUNCTION_INFO_V1(read_staged);
+PG_FUNCTION_INFO_V1(hold_handle);
+PG_FUNCTION_INFO_V1(hold_handle_and_replies);
 
 #define FLAGS		10
 #define PINS		100
@@ -911,4 +914,43 @@ read_staged(PG_FUNCTION_ARGS)
 	ReleaseBuffer(buffer);
 	table_close(rel, AccessShareLock);
 	PG_RETURN_VOID();
+}
+
+/* Hold an AIO handle until the end of the process. */
+Datum
+hold_handle(PG_FUNCTION_ARGS)
+{
+	PgAioReturn result;
+
+	(void) pgaio_io_acquire(CurrentResourceOwner, &result);
+	for (;;)
+	{
+		/* sleeping is not allowed now */
+		pg_usleep(1000);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * Hold an AIO handle while this session's replies, which it holds, become due;
+ * then without it wait until they have been sent.  Returns whether they had to
+ * wait for the handle to be given back.
+ */
+Datum
+hold_handle_and_replies(PG_FUNCTION_ARGS)
+{
+	PgAioReturn result;
+	PgAioHandle *handle = pgaio_io_acquire(CurrentResourceOwner, &result);
+	bool		waited;
+
+	if (!aio_replies_held)
+		elog(ERROR, "no reply is held");
+	while (!aio_replies_due)
+		pg_usleep(1000);
+	CHECK_FOR_INTERRUPTS();
+	waited = aio_replies_held;
+	pgaio_io_release(handle);
+	while (aio_replies_held)
+		latch_wait(NULL);
+	PG_RETURN_BOOL(waited);
 }
