@@ -319,6 +319,24 @@ AioInsertTargets(AioLookupInsert *insert, TupleTableSlot *columns)
 	return made->targets;
 }
 
+/* Columns that are tried. */
+typedef struct TriedColumns
+{
+	const AioLookupInsert *insert;
+	TupleTableSlot *columns;
+} TriedColumns;
+
+static void
+try_columns(void *arg)
+{
+	TriedColumns *tried = arg;
+	const AioLookupInsert *insert = tried->insert;
+
+	if (insert->condition == NULL ||
+		ExecQual(insert->condition, insert->columns->pi_exprContext))
+		tried->columns = ExecProject(insert->columns);
+}
+
 /*
  * Of a row that MERGE's plan has given, the columns of the row that the action
  * inserts; NULL if there is a row of the table to go with it, or the action has
@@ -328,30 +346,15 @@ static TupleTableSlot *
 merged_columns(AioLookupInsert *insert, TupleTableSlot *row)
 {
 	ExprContext *econtext = insert->columns->pi_exprContext;
-	TupleTableSlot *columns = NULL;
-	AioErrorPoint point;
+	TriedColumns tried = {.insert = insert};
 	bool		is_new;
 
 	(void) slot_getattr(row, insert->mtstate->resultRelInfo->ri_RowIdAttNo, &is_new);
 	if (!is_new || insert->has_failed)
 		return NULL;
 	econtext->ecxt_innertuple = row;
-	AioMarkErrorPoint(&point);
-	PG_TRY();
-	{
-		if (insert->condition == NULL || ExecQual(insert->condition, econtext))
-			columns = ExecProject(insert->columns);
-	}
-	PG_CATCH();
-	{
-		if (!AioMayBeDataError(geterrcode()))
-			PG_RE_THROW();
-		AioReturnToErrorPoint(&point);
-		insert->has_failed = true;
-		columns = NULL;
-	}
-	PG_END_TRY();
-	return columns;
+	insert->has_failed = !AioTry(try_columns, &tried, NULL, NULL);
+	return insert->has_failed ? NULL : tried.columns;
 }
 
 /*

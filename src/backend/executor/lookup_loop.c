@@ -393,18 +393,6 @@ take_row(AioLookupLoop *loop)
 }
 
 /*
- * Is an error about the row that is being produced, or what is read for it?
- * Others come at any time, and whoever sends them does not want to wait.
- */
-static bool
-is_about_row(int sqlerrcode)
-{
-	return sqlerrcode != ERRCODE_OUT_OF_MEMORY &&
-		ERRCODE_TO_CATEGORY(sqlerrcode) != ERRCODE_OPERATOR_INTERVENTION &&
-		ERRCODE_TO_CATEGORY(sqlerrcode) != ERRCODE_TRANSACTION_ROLLBACK;
-}
-
-/*
  * Take rows until there are 'wanted' ahead.  The caller needs the first of them
  * at once; an error in producing others is kept until they are needed.  They
  * will be, if nothing else ends the statement: so what the nodes below have
@@ -429,7 +417,7 @@ take_rows(AioLookupLoop *loop, uint32 wanted)
 	}
 	PG_CATCH();
 	{
-		if (!is_about_row(geterrcode()) ||
+		if (!AioErrorIsOfWork(geterrcode()) ||
 			GetCurrentTransactionNestLevel() != nest_level)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(loop->outer->state->es_query_cxt);
@@ -466,6 +454,24 @@ make_keys(AioLookupLoop *loop, const AioLookupTarget *target)
 	return keys;
 }
 
+/* Keys that are tried. */
+typedef struct TriedKeys
+{
+	AioLookupLoop *loop;
+	const AioLookupTarget *target;
+	ScanKey		keys;
+} TriedKeys;
+
+static void
+make_tried_keys(void *arg)
+{
+	TriedKeys  *tried = arg;
+
+	if (tried->target->predicate == NULL ||
+		ExecQual(tried->target->predicate, tried->loop->econtext))
+		tried->keys = make_keys(tried->loop, tried->target);
+}
+
 /*
  * Likewise, if evaluating them may raise an error.  Whoever inserts the row
  * evaluates the same and will meet it; so the key is not looked up, nor are
@@ -474,26 +480,10 @@ make_keys(AioLookupLoop *loop, const AioLookupTarget *target)
 static ScanKey
 try_keys(AioLookupLoop *loop, AioLookupTarget *target)
 {
-	AioErrorPoint point;
-	ScanKey		keys = NULL;
+	TriedKeys	tried = {.loop = loop,.target = target};
 
-	AioMarkErrorPoint(&point);
-	PG_TRY();
-	{
-		if (target->predicate == NULL ||
-			ExecQual(target->predicate, loop->econtext))
-			keys = make_keys(loop, target);
-	}
-	PG_CATCH();
-	{
-		if (!AioMayBeDataError(geterrcode()))
-			PG_RE_THROW();
-		AioReturnToErrorPoint(&point);
-		target->has_failed = true;
-		keys = NULL;
-	}
-	PG_END_TRY();
-	return keys;
+	target->has_failed = !AioTry(make_tried_keys, &tried, NULL, NULL);
+	return target->has_failed ? NULL : tried.keys;
 }
 
 static ScanKey

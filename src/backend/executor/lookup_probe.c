@@ -20,7 +20,8 @@
  * INVARIANT-61: a probe fails nothing.  If it meets a page that cannot be read,
  * it ends, and so do those that run beside it.  The lookup will meet that page,
  * if it is made.  What probes hold belongs to a resource owner of theirs, which
- * is released then.  Other errors, such as that of a cancel request, go on.
+ * is released then.  Other errors, such as that of a cancel request, go on, and
+ * so do those of memory.
  *
  * Tests: src/test/aio/lookup.
  *
@@ -384,16 +385,6 @@ end_idle_scans(List *targets)
 	}
 }
 
-/* Release what belongs to probes, which is nothing if all have ended well. */
-static void
-release_owner(ResourceOwner owner, bool well)
-{
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, well, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, well, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, well, false);
-	ResourceOwnerDelete(owner);
-}
-
 /*
  * Is an error about a page that cannot be read?  Not if it is one of a catalog:
  * an entry of the relation cache that was being made would be in the way.
@@ -408,6 +399,26 @@ is_about_page(int sqlerrcode)
 		!AioRelcacheIsBuilding();
 }
 
+/* What is tried: probes, and what they are about. */
+typedef struct TriedProbes
+{
+	List	   *probes;
+	List	   *targets;
+} TriedProbes;
+
+static void
+try_probes(void *arg)
+{
+	TriedProbes *tried = arg;
+
+	AioScopeRun(start_probes, tried->probes, NULL);
+	end_idle_scans(tried->targets);
+	AioSubmitBatch();
+
+	/* in a batch of upstream's, a read is not left to its owner, either */
+	pgaio_submit_staged();
+}
+
 /*
  * Run probes until they have ended, or until one meets a page that cannot be
  * read.
@@ -415,41 +426,12 @@ is_about_page(int sqlerrcode)
 static void
 run_scope(List *probes, List *targets)
 {
-	ResourceOwner owner = CurrentResourceOwner;
-	ResourceOwner mine = ResourceOwnerCreate(owner, "probes");
-	AioErrorPoint point;
-	bool		in_batch = pgaio_my_backend->in_batchmode && !aio_batch_open;
-	volatile bool well = true;
+	TriedProbes tried = {.probes = probes,.targets = targets};
 
-	AioMarkErrorPoint(&point);
-	CurrentResourceOwner = mine;
-	PG_TRY();
-	{
-		AioScopeRun(start_probes, probes, NULL);
-		end_idle_scans(targets);
-		AioSubmitBatch();
-
-		/* in a batch of upstream's, a read is not left to its owner, either */
-		pgaio_submit_staged();
-	}
-	PG_CATCH();
-	{
-		/* our owner is released with its parent */
-		CurrentResourceOwner = owner;
-		if (!is_about_page(geterrcode()))
-			PG_RE_THROW();
-		AioReturnToErrorPoint(&point);
-
-		/* a read stream that waits for a page has begun one */
-		if (in_batch)
-			pgaio_enter_batchmode();
-		foreach_ptr(AioLookupTarget, target, targets)
-			target->idle_scan = NULL;
-		well = false;
-	}
-	PG_END_TRY();
-	CurrentResourceOwner = owner;
-	release_owner(mine, well);
+	if (AioTry(try_probes, &tried, is_about_page, NULL))
+		return;
+	foreach_ptr(AioLookupTarget, target, targets)
+		target->idle_scan = NULL;
 }
 
 /*

@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "aio/index_policy.h"
+#include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
@@ -35,6 +36,27 @@
 #include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+
+/*
+ * Is this function not volatile, and not written in SQL?  One in SQL has a
+ * query executed, if the planner has not replaced the call.
+ */
+static bool
+is_stable_code(Oid funcid)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	Form_pg_proc proc;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	result = proc->provolatile != PROVOLATILE_VOLATILE &&
+		(proc->prokind != PROKIND_FUNCTION ||
+		 proc->prolang != SQLlanguageId);
+	ReleaseSysCache(tuple);
+	return result;
+}
 
 /*
  * A function without side effects.  (random() leaves the state
@@ -85,11 +107,17 @@ function_leaves_nothing(Oid funcid)
 		case F_SCHEMA_TO_XML_AND_XMLSCHEMA:
 		case F_DATABASE_TO_XML:
 		case F_DATABASE_TO_XML_AND_XMLSCHEMA:
+		case F_PG_GET_RULEDEF_OID:
+		case F_PG_GET_RULEDEF_OID_BOOL:
+		case F_PG_GET_VIEWDEF_OID:
+		case F_PG_GET_VIEWDEF_OID_BOOL:
+		case F_PG_GET_VIEWDEF_OID_INT4:
+		case F_PG_GET_VIEWDEF_TEXT:
+		case F_PG_GET_VIEWDEF_TEXT_BOOL:
 			return false;
 
 		default:
-			return funcid < FirstGenbkiObjectId &&
-				func_volatile(funcid) != PROVOLATILE_VOLATILE;
+			return funcid < FirstGenbkiObjectId && is_stable_code(funcid);
 	}
 }
 

@@ -20,6 +20,12 @@ typedef struct AioErrorPoint
 	uint32		cancel_holdoff;
 } AioErrorPoint;
 
+/* May this error, which has just been caught, be forgotten? */
+typedef bool (*AioMayForget) (int sqlerrcode);
+
+extern bool AioErrorIsOfWork(int sqlerrcode);
+extern bool AioTry(void (*function) (void *arg), void *arg,
+				   AioMayForget may_forget, ErrorData **error);
 extern void AioMarkErrorPoint(AioErrorPoint *point);
 extern void AioReturnToErrorPoint(const AioErrorPoint *point);
 

@@ -20,6 +20,7 @@
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
+#include "aio/error_point.h"
 #include "aio/io_internal.h"
 #include "aio/stats.h"
 #include "aio/usage.h"
@@ -292,31 +293,34 @@ AioWalWakeWriter(void)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
 }
 
+/* A segment that is made before it is needed. */
+typedef struct TriedSegment
+{
+	XLogSegNo	segno;
+	TimeLineID	tli;
+} TriedSegment;
+
+static void
+try_create_segment(void *arg)
+{
+	const TriedSegment *tried = arg;
+
+	AioWalCreateSegment(tried->segno, tried->tli);
+}
+
 void
 AioWalTryCreateSegment(XLogSegNo segno, TimeLineID tli)
 {
-	MemoryContext context = CurrentMemoryContext;
+	TriedSegment tried = {.segno = segno,.tli = tli};
+	ErrorData  *error;
 
-	Assert(CritSectionCount == 0);
-	PG_TRY();
-	{
-		AioWalCreateSegment(segno, tli);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		/* whoever needs it will try again */
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		LWLockReleaseAll();
-		pgstat_report_wait_end();
-		error->elevel = LOG;
-		ThrowErrorData(error);
-		FreeErrorData(error);
-	}
-	PG_END_TRY();
+	/* whoever needs it will try again */
+	if (AioTry(try_create_segment, &tried, NULL, &error))
+		return;
+	pgstat_report_wait_end();
+	error->elevel = LOG;
+	ThrowErrorData(error);
+	FreeErrorData(error);
 }
 
 /* ------------------------------------------------------------------------

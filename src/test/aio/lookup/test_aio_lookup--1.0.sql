@@ -22,6 +22,11 @@ CREATE FUNCTION read_ahead_in_tasks(index regclass, nblocks int)
 RETURNS int
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
+-- The argument; fails, with more than an error to be cleaned up, if 7 divides it.
+CREATE FUNCTION fail_in_spi(int)
+RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT;
+
 -- The number of calls so far, by one place in a statement.
 CREATE FUNCTION count_calls()
 RETURNS int

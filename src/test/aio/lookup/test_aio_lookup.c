@@ -23,6 +23,7 @@
 #include "aio/task.h"
 #include "catalog/index.h"
 #include "catalog/pg_type_d.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "lookup.h"
 #include "utils/array.h"
@@ -150,6 +151,23 @@ read_ahead_in_tasks(PG_FUNCTION_ARGS)
 	index_close(reading.index, AccessShareLock);
 	table_close(reading.heap, AccessShareLock);
 	PG_RETURN_INT32(aio_task_counters.suspensions - suspensions);
+}
+
+PG_FUNCTION_INFO_V1(fail_in_spi);
+
+/* The argument, or an error while SPI is connected if 7 divides it. */
+Datum
+fail_in_spi(PG_FUNCTION_ARGS)
+{
+	int32		value = PG_GETARG_INT32(0);
+
+	SPI_connect();
+	SPI_execute("SELECT 1 FROM pg_class LIMIT 1", true, 1);
+	if (value % 7 == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("7 divides it")));
+	SPI_finish();
+	PG_RETURN_INT32(value);
 }
 
 PG_FUNCTION_INFO_V1(count_calls);

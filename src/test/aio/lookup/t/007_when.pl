@@ -239,6 +239,30 @@ same(0, 'an operator of a unique index', 'BEGIN; INSERT INTO mine SELECT i * 7, 
 same(0, 'an operator of an exclusion constraint', 'BEGIN; INSERT INTO excluded SELECT i * 7 + 3000, 1 FROM generate_series(1, 150) i; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK');
 same(0, 'an expression of a unique index', q{BEGIN; INSERT INTO words SELECT i, 'new' || i || CASE WHEN i % 10 = 0 THEN ' ' || repeat('a', 3000) ELSE '' END FROM generate_series(1, 150) i ON CONFLICT DO NOTHING; ROLLBACK});
 
+# INVARIANT-98: what is tried for a row that is ahead, and fails, leaves nothing
+# open, be it a relation or a query, so that what is done for an earlier row can
+# make it succeed when it is its turn.
+$node->safe_psql('postgres', q{
+	CREATE TABLE wide (id int, x int, y int, z int GENERATED ALWAYS AS (y + 1) STORED);
+	CREATE TABLE narrow (id int);
+	CREATE VIEW seen AS SELECT id FROM wide;
+	CREATE TABLE source AS SELECT i * 3 AS id, adbin AS tree FROM generate_series(1, 300) i, pg_attrdef WHERE adrelid = 'wide'::regclass;
+	CREATE TABLE target (id int PRIMARY KEY, x text);
+	INSERT INTO target SELECT i * 2, 'old' FROM generate_series(1, 500) i;
+	GRANT SELECT ON source, seen TO alice;
+	GRANT SELECT, INSERT ON target TO alice;
+	ALTER TABLE narrow OWNER TO alice;
+	CREATE FUNCTION widen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id = 3 THEN ALTER TABLE narrow ADD x int, ADD yes int; END IF; RETURN NEW; END $$;
+	CREATE FUNCTION allow() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN IF NEW.id = 3 THEN GRANT SELECT ON pg_rewrite TO alice; END IF; RETURN NEW; END $$});
+foreach my $case ([ 'a relation', 'widen', q{CASE WHEN s.id = 3 THEN 'none' ELSE pg_get_expr(s.tree, 'narrow'::regclass) END} ],
+	[ 'a query', 'allow', q{CASE WHEN s.id = 3 THEN 'none' ELSE pg_get_viewdef('seen'::regclass) END} ])
+{
+	my ($what, $trigger, $value) = @$case;
+	same(1, "$what that an attempt leaves", "BEGIN; REVOKE SELECT ON pg_rewrite FROM PUBLIC; CREATE TRIGGER tries BEFORE INSERT ON target FOR EACH ROW EXECUTE FUNCTION $trigger(); SET ROLE alice;
+		MERGE INTO target t USING source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, $value);
+		RESET ROLE; SELECT count(*), min(x), max(x) FROM target WHERE x <> 'old'; SELECT count(*) FROM pg_locks WHERE relation IN ('narrow'::regclass, 'seen'::regclass) AND mode = 'AccessShareLock'; ROLLBACK");
+}
+
 $node->stop;
 unlike(slurp_file($node->logfile), qr/leak|TRAP|still referenced|PANIC/, 'nothing has leaked');
 done_testing();
