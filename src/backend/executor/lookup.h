@@ -321,7 +321,7 @@ extern void AioLookupDetach(PlanState *node, AioLookupLayer layer);
 extern TupleTableSlot *AioLookupBelow(PlanState *node, AioLookupLayer layer);
 
 /* lookup_projection.c */
-extern void AioCompileAgain(void (*compile) (void *), void *arg);
+extern bool AioCompileAgain(void (*compile) (void *), void *arg);
 extern AioLookupProjection *AioFindProjectedLookups(PlanState *node);
 extern List *AioProjectedColumns(const AioLookupProjection *projection);
 extern void AioCompileProjection(PlanState *node,

@@ -284,8 +284,9 @@ make_table(const AioLookupInsert *insert, ResultRelInfo *rri)
 	NewTable	new_table = {.insert = insert,.table = table};
 
 	table->rri = rri;
-	if (!AioGetTablePolicy(rri)->user_code)
-		AioCompileAgain(find_targets, &new_table);
+	if (!AioGetTablePolicy(rri)->user_code &&
+		!AioCompileAgain(find_targets, &new_table))
+		table->targets = NIL;
 	return table;
 }
 

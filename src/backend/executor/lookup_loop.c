@@ -244,17 +244,28 @@ compile(void *arg)
 
 /*
  * Before the first row is taken ahead.  This is not done when the loop is
- * opened, because then its node is at work.
+ * opened, because then its node is at work.  Returns false if nothing can be
+ * looked up.
  */
-static void
+static bool
 prepare(AioLookupLoop *loop)
 {
+	int			nsubplans = list_length(loop->node->subPlan);
 	MemoryContext old;
+	bool		well;
 
-	if (loop->econtext != NULL)
-		return;
+	if (loop->begun != NULL)
+		return true;
 	old = MemoryContextSwitchTo(loop->outer->state->es_query_cxt);
-	AioCompileAgain(compile, loop);
+	well = AioCompileAgain(compile, loop);
+
+	/* the same plans again, which whoever walks over the node knows already */
+	loop->node->subPlan = list_truncate(loop->node->subPlan, nsubplans);
+	if (!well)
+	{
+		MemoryContextSwitchTo(old);
+		return false;
+	}
 
 	/* a copy is not counted by a resource owner */
 	loop->desc = CreateTupleDescCopy(loop->projection != NULL ?
@@ -272,6 +283,7 @@ prepare(AioLookupLoop *loop)
 		loop->nsteps = list_length(loop->targets);
 	loop->begun = MemoryContextAllocZero(loop->context, loop->nslots *
 										 loop->nsteps * sizeof(bool));
+	return true;
 }
 
 /*
@@ -757,7 +769,6 @@ look_ahead(AioLookupLoop *loop)
 {
 	uint32		first = loop->nfilled;
 
-	prepare(loop);
 	if (loop->projection != NULL)
 		AioProjectLater(loop->node, loop->projection, true);
 
@@ -847,6 +858,12 @@ next_row(void *arg)
 				AioProjectLater(loop->node, loop->projection, false);
 			if (window->distance == 0)
 				close_loop(loop);
+			return AioLookupBelow(loop->outer, loop->layer);
+		}
+		if (!prepare(loop))
+		{
+			close_loop(loop);
+			loop->closed_for_good = true;
 			return AioLookupBelow(loop->outer, loop->layer);
 		}
 		row = next_ahead(loop);

@@ -32,48 +32,62 @@
 
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "aio/error_point.h"
 #include "catalog/objectaccess.h"
-#include "catalog/pg_authid_d.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "lookup.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/*
- * Have a function compile expressions of a statement that runs.  INVARIANT-85:
- * whether the user may call their functions has been asked when it began, or
- * will be by upstream, and extensions have been told.  By now it may be another
- * user, or he may not do so any more, which fails no statement in PostgreSQL.
- * Compiling calls no function of users.
- */
-void
-AioCompileAgain(void (*compile) (void *), void *arg)
+/* What compiles expressions, and what it is called with. */
+typedef struct Compilation
 {
-	object_access_hook_type hook = object_access_hook;
-	Oid			userid;
-	int			sec_context;
+	void		(*compile) (void *arg);
+	void	   *arg;
+} Compilation;
 
-	GetUserIdAndSecContext(&userid, &sec_context);
+static void
+compile_silently(void *arg)
+{
+	Compilation *compilation = arg;
+	object_access_hook_type hook = object_access_hook;
+
 	PG_TRY();
 	{
-		SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID,
-							   sec_context | SECURITY_LOCAL_USERID_CHANGE);
 		object_access_hook = NULL;
-		compile(arg);
+		compilation->compile(compilation->arg);
 	}
 	PG_FINALLY();
 	{
 		object_access_hook = hook;
-		SetUserIdAndSecContext(userid, sec_context);
 	}
 	PG_END_TRY();
+}
+
+/*
+ * Have a function compile expressions of a statement that runs, as whoever the
+ * user is by now.  INVARIANT-85: extensions have been told of their functions
+ * when the statement began, or will be by upstream, and are not told again.  It
+ * fails no statement in PostgreSQL if that user may not call these, because it
+ * is another one or he may not do so any more: then nothing is compiled, and
+ * false is returned.
+ *
+ * Nobody's code may run here.  So what would load the constraints of a domain,
+ * which calls functions to fold constants, is not compiled again: see
+ * cannot_be_compiled_again() and AioExpressionHasSideEffects().
+ */
+bool
+AioCompileAgain(void (*compile) (void *), void *arg)
+{
+	Compilation compilation = {.compile = compile,.arg = arg};
+
+	return AioTry(compile_silently, &compilation, NULL, NULL);
 }
 
 /* Does this kind of node only test and project its rows, one by one? */
@@ -125,7 +139,9 @@ may_keep_state(Oid funcid, void *context)
  * expression_tree_walker: a subplan that cannot be evaluated by two compiled
  * expressions in turn, because the expression keeps something of it, a
  * function of which the same may be true, or a reference to more than one
- * column.
+ * column.  Nor can domains: to compile them is to load their constraints as
+ * they are by now, which calls functions to fold constants, and to have others
+ * called that the statement would not call.
  */
 static bool
 cannot_be_compiled_again(Node *node, void *context)
@@ -137,7 +153,8 @@ cannot_be_compiled_again(Node *node, void *context)
 		 castNode(SubPlan, node)->subLinkType == MULTIEXPR_SUBLINK ||
 		 castNode(SubPlan, node)->setParam != NIL))
 		return true;
-	if (IsA(node, AlternativeSubPlan) ||
+	if (IsA(node, AlternativeSubPlan) || IsA(node, CoerceToDomain) ||
+		IsA(node, JsonExpr) ||
 		(IsA(node, Var) && ((Var *) node)->varattno == 0) ||
 		check_functions_in_node(node, may_keep_state, NULL))
 		return true;
@@ -351,7 +368,8 @@ split(PlanState *node, bool (*is_later) (Node *, void *), Node **first)
 											  projection->quals[i].early);
 		later = list_concat(later, projection->quals[i].later);
 	}
-	if (cannot_be_compiled_again((Node *) later, NULL))
+	if (cannot_be_compiled_again((Node *) projection->early_quals, NULL) ||
+		cannot_be_compiled_again((Node *) later, NULL))
 		return NULL;
 
 	/* what comes after the first condition is not evaluated for each row */
@@ -454,12 +472,16 @@ of_rows(void *expression, AioLookupProjection *projection)
 	return refer_to_rows(expression, projection);
 }
 
-/* The projections of a node that has one. */
-static void
+/*
+ * The projections of a node that has one.  Returns what rows that are ahead
+ * consist of.
+ */
+static TupleDesc
 compile_projections(PlanState *node, AioLookupProjection *projection)
 {
 	List	   *columns = NIL;
 	List	   *evaluated = list_make1(node->plan->targetlist);
+	TupleDesc	desc;
 
 	for (int i = 0; i < projection->nquals; i++)
 		evaluated = lappend(evaluated, projection->quals[i].later);
@@ -472,34 +494,32 @@ compile_projections(PlanState *node, AioLookupProjection *projection)
 						  makeTargetEntry((Expr *) var, list_length(projection->vars),
 										  NULL, false));
 	}
-	projection->desc = ExecTypeFromTL(columns);
+	desc = ExecTypeFromTL(columns);
 	projection->original = node->ps_ProjInfo;
 	projection->rows =
 		ExecBuildProjectionInfo(columns, node->ps_ExprContext,
-								MakeSingleTupleTableSlot(projection->desc,
-														 &TTSOpsVirtual),
+								MakeSingleTupleTableSlot(desc, &TTSOpsVirtual),
 								node, NULL);
 	projection->output =
 		ExecBuildProjectionInfo((List *) of_rows(node->plan->targetlist, projection),
 								projection->econtext, node->ps_ResultTupleSlot,
 								node, NULL);
+	return desc;
 }
 
 /*
  * Prepare to have a node evaluate its target list and conditions later, and to
  * evaluate parameters for rows that are ahead.  Allocates in the current memory
- * context.
+ * context, and adds to the node's list of subplans.
  */
 void
 AioCompileProjection(PlanState *node, AioLookupProjection *projection)
 {
-	int			nsubplans = list_length(node->subPlan);
+	TupleDesc	desc;
 
 	projection->econtext = CreateExprContext(node->state);
-	if (node->ps_ProjInfo != NULL)
-		compile_projections(node, projection);
-	else
-		projection->desc = ExecGetResultType(node);
+	desc = node->ps_ProjInfo != NULL ? compile_projections(node, projection) :
+		ExecGetResultType(node);
 	for (int i = 0; i < projection->nquals; i++)
 	{
 		AioLookupQuals *quals = &projection->quals[i];
@@ -515,8 +535,8 @@ AioCompileProjection(PlanState *node, AioLookupProjection *projection)
 	foreach_ptr(AioLoopParam, param, projection->params)
 		param->value = ExecInitExpr((Expr *) of_rows(param->arg, projection), node);
 
-	/* the same plans again, which whoever walks over the node knows already */
-	node->subPlan = list_truncate(node->subPlan, nsubplans);
+	/* from here on, the node may be executed in both ways */
+	projection->desc = desc;
 }
 
 /*

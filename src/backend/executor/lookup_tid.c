@@ -94,7 +94,8 @@ AioFindTids(TidScanState *node)
 		tids = lappend(tids, tid);
 	}
 	compiled.exprs = tids;
-	AioCompileAgain(compile_tids, &compiled);
+	if (!AioCompileAgain(compile_tids, &compiled))
+		return NULL;
 	target = palloc0(sizeof(AioLookupTarget));
 	target->node = &node->ss.ps;
 	target->heap = heap;

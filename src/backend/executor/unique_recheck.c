@@ -138,9 +138,8 @@ AioMakeRecheck(Relation rel, Oid indexid)
 		recheck->estate = CreateExecutorState();
 		set_types(recheck, rel);
 		set_keys(recheck, index);
-		if (AioMayProbe(&recheck->target.lookup))
-			AioCompileAgain(compile, recheck);
-		else
+		if (!AioMayProbe(&recheck->target.lookup) ||
+			!AioCompileAgain(compile, recheck))
 		{
 			FreeExecutorState(recheck->estate);
 			recheck = NULL;
