@@ -171,8 +171,8 @@ AioReceiveRest(size_t rest)
 }
 
 /*
- * Wait until 'fd' can be read, or for another of these events, but for no longer
- * than the keys may wait; if nothing has come then, they are inserted.
+ * Wait until 'fd' can be read, or for another of these events, but for no
+ * longer than the keys may wait; if nothing has come then, they are inserted.
  */
 static void
 await_descriptor(AioStatementBacklog *statement, int fd, int events,

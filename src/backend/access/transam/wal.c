@@ -674,8 +674,8 @@ update_sync_time(instr_time start)
 
 /*
  * Write and sync up to 'upto', but not beyond the first segment that has not
- * been synced, nor farther than may be written.  With WALWriteLock held, which is released; and the buffers must
- * have been filled up to there.
+ * been synced, nor farther than may be written.  With WALWriteLock held, which
+ * is released; and the buffers must have been filled up to there.
  */
 static void
 write_and_sync(XLogRecPtr upto, TimeLineID tli)

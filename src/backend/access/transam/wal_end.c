@@ -19,12 +19,12 @@
  * which the beginning alone is missing.
  *
  * Fewer than aio_wal_span bytes are written that have not been flushed (wal.c),
- * or less than a segment where upstream writes WAL.  So a hole that is left when
- * processes are killed, or when power is lost, is not longer, and the search
- * ends so far behind the end, or behind the last page that it has found.  What
- * comes farther behind are segments that have been made in advance, and have
- * never been written by these names: if they were other segments once, their
- * pages say so.
+ * or less than a segment where upstream writes WAL.  So a hole that is left
+ * when processes are killed, or when power is lost, is not longer, and the
+ * search ends so far behind the end, or behind the last page that it has found.
+ * What comes farther behind are segments that have been made in advance, and
+ * have never been written by these names: if they were other segments once,
+ * their pages say so.
  *
  * Recovery has synced all files of the data directory before, so pages that an
  * earlier search has zeroed are zero on disk.

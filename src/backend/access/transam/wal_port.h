@@ -71,7 +71,7 @@ AioWalTargetSegment(const AioWalTarget *target)
 	return ((XLogSegNo) target->segno_high << 32) | target->segno_low;
 }
 
-/* So much may be written that has not been flushed.  Whole pages, and several. */
+/* So much may be written that is not flushed.  Whole pages, and several. */
 extern const uint64 aio_wal_span;
 
 /* Does the server write WAL so?  All of its processes agree, as they must. */
