@@ -189,7 +189,7 @@ $pause->query_safe('SELECT pg_advisory_unlock(1)');
 wait_until($control, q{SELECT srsubstate IN ('r', 's') FROM pg_subscription_rel});
 fails('the publisher pauses', $_) foreach @others;
 is($node->safe_psql($database, 'SELECT count(*) FROM t'), 106000, 'all rows have been copied');
-$control->query_safe('DROP SUBSCRIPTION s');
+$node->safe_psql($database, 'DROP SUBSCRIPTION s');
 $control->quit;
 $pause->quit;
 
