@@ -33,6 +33,11 @@
  * not from being moved to another tablespace, nor their options from being
  * changed: whoever locks an index again learns of that.
  *
+ * INVARIANT-NEW-pin: whoever inserts a row's entries has its backlog at hand,
+ * and may come to user code between two of its indexes, which may end the
+ * statement: from then on the backlog collects nothing, and what it is made of
+ * is freed when the row is done.
+ *
  * INVARIANT-33: a version of a row that the transaction has replaced or deleted
  * cannot die before the transaction ends.
  *
@@ -79,12 +84,16 @@ typedef struct ApplyStatement
 	CommandId	cid;
 	HTAB	   *tables;			/* ApplyTable */
 	int			nopen;			/* of these */
+	bool		ended;			/* is kept for the row that is under way */
 } ApplyStatement;
 
 /* rows whose index entries may be collected, since something ended that */
 uint64		aio_rows_applied = 0;
 
 static ApplyStatement *statement = NULL;
+
+/* somebody inserts a row's entries, and has its backlog */
+static bool row_under_way = false;
 
 static void
 begin_statement(CommandId cid)
@@ -99,6 +108,7 @@ begin_statement(CommandId cid)
 	statement->estate = estate;
 	statement->cid = cid;
 	statement->nopen = 0;
+	statement->ended = false;
 	ctl.keysize = sizeof(Oid);
 	ctl.entrysize = sizeof(ApplyTable);
 	ctl.hcxt = estate->es_query_cxt;
@@ -157,30 +167,70 @@ close_table(ApplyTable *table)
 	statement->nopen--;
 }
 
-/*
- * Insert all that has been collected, and close the tables.
- */
-void
-AioEndApply(void)
+/* Insert all that has been collected, and close the tables. */
+static void
+end_statement(void)
 {
 	HASH_SEQ_STATUS status;
 	ApplyTable *table;
 
+	AioDrainStatement(statement->estate);
+	hash_seq_init(&status, statement->tables);
+	while ((table = hash_seq_search(&status)) != NULL)
+	{
+		if (table->rri != NULL)
+			close_table(table);
+	}
+	Assert(statement->nopen == 0);
+
+	/* the row that is under way has the rest of its entries inserted at once */
+	for (AioTableBacklog *backlog = AioGetTableBacklogs(statement->estate);
+		 backlog != NULL; backlog = backlog->next)
+	{
+		for (int i = 0; i < backlog->nindexes; i++)
+			backlog->indexes[i].collects = false;
+		AioSumUpTable(backlog);
+	}
+	statement->ended = true;
+}
+
+static void
+free_statement(void)
+{
+	Assert(statement->ended && !row_under_way);
+	FreeExecutorState(statement->estate);
+	statement = NULL;
+}
+
+/*
+ * Insert all that has been collected, and close the tables.  May be called by
+ * user code in the middle of a row.
+ */
+void
+AioEndApply(void)
+{
 	if (statement != NULL)
 	{
-		AioDrainStatement(statement->estate);
-		hash_seq_init(&status, statement->tables);
-		while ((table = hash_seq_search(&status)) != NULL)
-		{
-			if (table->rri != NULL)
-				close_table(table);
-		}
-		Assert(statement->nopen == 0);
-		FreeExecutorState(statement->estate);
-		statement = NULL;
+		if (!statement->ended)
+			end_statement();
+		if (!row_under_way)
+			free_statement();
 	}
 	/* not before: if a drain fails and somebody catches that, ask again */
 	aio_rows_applied = 0;
+}
+
+/*
+ * The entries of the row are inserted, or collected, for which
+ * AioApplyBacklog() has given a backlog.
+ */
+void
+AioAppliedRow(void)
+{
+	Assert(row_under_way);
+	row_under_way = false;
+	if (statement->ended)
+		free_statement();
 }
 
 /*
@@ -189,6 +239,8 @@ AioEndApply(void)
 void
 AioEndApplyFor(int action)
 {
+	/* unless an error of the last one has been caught without us */
+	row_under_way = false;
 	switch ((LogicalRepMsgType) action)
 	{
 		case LOGICAL_REP_MSG_INSERT:
@@ -213,13 +265,15 @@ at_end_of_transaction(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-			if (aio_rows_applied > 0)
+			row_under_way = false;
+			if (aio_rows_applied > 0 || statement != NULL)
 				AioEndApply();
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			/* the memory goes with the transaction's */
 			statement = NULL;
+			row_under_way = false;
 			aio_rows_applied = 0;
 			break;
 		default:
@@ -244,7 +298,9 @@ same_indexes(const ResultRelInfo *a, const ResultRelInfo *b)
 /*
  * The backlog for a row, or a new version of one, that has been received and
  * put into the heap, or NULL if its index entries are to be inserted at once.
- * rri is the message's own, as is the row's command id.
+ * rri is the message's own, as is the row's command id.  If there is one, the
+ * caller calls AioAppliedRow() when it has no more use for it, unless there is
+ * an error.
  */
 AioTableBacklog *
 AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
@@ -255,8 +311,11 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 	ApplyTable *table;
 	bool		found;
 
-	/* others who insert like this would not tell us when to stop */
-	if (!IsLogicalWorker())
+	/*
+	 * Others who insert like this would not tell us when to stop; nor would a
+	 * function that does so in the middle of a row
+	 */
+	if (!IsLogicalWorker() || row_under_way)
 		return NULL;
 	if (!registered)
 		RegisterXactCallback(at_end_of_transaction, NULL);
@@ -268,6 +327,9 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 		 !OidIsValid(GetRelationIdentityOrPK(rri->ri_RelationDesc))))
 		return NULL;
 
+	/* left by a row whose error has been caught */
+	if (statement != NULL && statement->ended)
+		free_statement();
 	if (statement == NULL)
 		begin_statement(cid);
 	table = hash_search(statement->tables, &relid, HASH_FIND, NULL);
@@ -301,7 +363,10 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 	if (backlog != NULL)
 		backlog->statement->locks_briefly = true;
 	if (backlog != NULL && AioBacklogTakes(backlog, statement->cid, 1))
+	{
+		row_under_way = true;
 		return backlog;
+	}
 
 	/*
 	 * if its entries are not collected now, they will not be in this

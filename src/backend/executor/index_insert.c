@@ -298,15 +298,19 @@ AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 {
 	AioTablePolicy *policy = find_policy(rri);
 	AioTableBacklog *backlog = NULL;
+	List	   *recheck;
 
 	if (policy != NULL)
 	{
 		backlog = AioApplyBacklog(rri, estate->es_output_cid);
 		policy = AioGetTablePolicy(rri);
 	}
-	return insert_row(policy, backlog, backlog != NULL, rri, slot, estate,
-					  update, noDupErr, specConflict, arbiterIndexes,
-					  onlySummarizing);
+	recheck = insert_row(policy, backlog, backlog != NULL, rri, slot, estate,
+						 update, noDupErr, specConflict, arbiterIndexes,
+						 onlySummarizing);
+	if (backlog != NULL)
+		AioAppliedRow();
+	return recheck;
 }
 
 /*

@@ -239,6 +239,7 @@ extern void AioCheckConflicts(AioStatementBacklog *statement);
 
 /* apply.c */
 extern AioTableBacklog *AioApplyBacklog(ResultRelInfo *rri, CommandId cid);
+extern void AioAppliedRow(void);
 
 /* leaf_stream.c */
 typedef struct AioLeafRun

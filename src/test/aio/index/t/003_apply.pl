@@ -153,6 +153,34 @@ $publisher->safe_psql('postgres', 'BEGIN; INSERT INTO staging SELECT n, md5(n::t
 $publisher->wait_for_catchup('sub');
 is($subscriber->safe_psql('postgres', 'SELECT (SELECT count(*) FROM staging), (SELECT count(*) FROM final)'), '0|2500', 'a trigger moves rows, and truncates their table');
 
+# A support function of an operator class that does so in the middle of a row,
+# which has an entry in the backlog already
+$_->safe_psql('postgres', 'CREATE TABLE odd (id int PRIMARY KEY, a int, b int)') foreach ($publisher, $subscriber);
+$subscriber->safe_psql(
+	'postgres', q{
+	CREATE TABLE log (n int);
+	CREATE TABLE seen (n int);
+	CREATE INDEX odd_a ON odd (a);
+	CREATE FUNCTION odd_compare(int, int) RETURNS int LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS
+		$$BEGIN
+		IF greatest($1, $2) IN (2500, 4000) THEN TRUNCATE public.log; END IF;
+		IF greatest($1, $2) = 5700 THEN INSERT INTO public.seen SELECT count(*) FROM public.odd WHERE a IS NOT NULL; END IF;
+		RETURN btint4cmp($1, $2);
+		END$$;
+	CREATE OPERATOR CLASS odd_ops FOR TYPE int USING btree AS
+		OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 odd_compare(int, int);
+	CREATE INDEX odd_b ON odd (b odd_ops);
+});
+$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub ADD TABLE odd');
+$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = false)');
+$subscriber->wait_for_subscription_sync($publisher, 'sub');
+my $no_crash = -s $subscriber->logfile;
+$publisher->safe_psql('postgres', 'INSERT INTO odd SELECT n, hashint4(n), n FROM generate_series(1, 6000) n');
+$publisher->wait_for_catchup('sub');
+is($subscriber->safe_psql('postgres', q{SELECT count(*), bt_index_check('odd_a', true) FROM odd}), '6000|', 'a support function that truncates a table');
+is($subscriber->safe_psql('postgres', 'SELECT DISTINCT n FROM seen'), '5700', 'it finds all rows');
+unlike(slurp_file($subscriber->logfile, $no_crash), qr/terminated by signal/, 'no process has crashed');
+
 # a drain that fails, and a trigger that catches it
 $subscriber->safe_psql(
 	'postgres', q{
