@@ -100,6 +100,20 @@ function_leaves_nothing(Oid funcid)
 			/* send notices */
 		case F_TS_MATCH_TT:
 		case F_TS_MATCH_TQ:
+		case F_TO_REGTYPE:
+		case F_TO_REGTYPEMOD:
+		case F_TO_REGPROCEDURE:
+		case F_TO_REGOPERATOR:
+		case F_HAS_TYPE_PRIVILEGE_NAME_TEXT_TEXT:
+		case F_HAS_TYPE_PRIVILEGE_OID_TEXT_TEXT:
+		case F_HAS_TYPE_PRIVILEGE_TEXT_TEXT:
+		case F_HAS_FUNCTION_PRIVILEGE_NAME_TEXT_TEXT:
+		case F_HAS_FUNCTION_PRIVILEGE_OID_TEXT_TEXT:
+		case F_HAS_FUNCTION_PRIVILEGE_TEXT_TEXT:
+		case F_PG_GET_OBJECT_ADDRESS:
+		case F_XML_IS_WELL_FORMED:
+		case F_XML_IS_WELL_FORMED_DOCUMENT:
+		case F_XML_IS_WELL_FORMED_CONTENT:
 			/* or run queries */
 		case F_TABLE_TO_XML:
 		case F_TABLE_TO_XML_AND_XMLSCHEMA:
@@ -141,7 +155,9 @@ leaves_something_checker(Oid funcid, void *context)
 /*
  * Built-in functions that take values of many types call those of the type at
  * hand, which may be a domain, or contain one, or have a cast to json; input
- * functions are among them.  Those of text search and XML send notices.
+ * functions are among them.  Those of text search and XML send notices, and so
+ * does whoever parses the name of a type, a number of digits in it, or in a
+ * path for json.
  */
 static bool
 type_is_plain(Oid type)
@@ -152,7 +168,16 @@ type_is_plain(Oid type)
 		case RECORDARRAYOID:
 		case ANYARRAYOID:
 		case CSTRINGOID:
+		case CSTRINGARRAYOID:
 		case INTERNALOID:
+		case REGTYPEOID:
+		case REGTYPEARRAYOID:
+		case REGPROCEDUREOID:
+		case REGPROCEDUREARRAYOID:
+		case REGOPERATOROID:
+		case REGOPERATORARRAYOID:
+		case JSONPATHOID:
+		case JSONPATHARRAYOID:
 		case TSVECTOROID:
 		case TSVECTORARRAYOID:
 		case TSQUERYOID:

@@ -92,6 +92,20 @@ foreach my $table (qw(words some_words virtual_words))
 	}
 }
 
+# Nor are those of who parses the name of a type.
+$node->safe_psql('postgres', 'CREATE TABLE names (id int PRIMARY KEY, r regtype, p regprocedure, t text); INSERT INTO names VALUES (hashint4(2000))');
+foreach my $value (
+	q{to_regtype(repeat('x', 70))}, q{('timestamp(' || 9 + i % 2 || ')')::regtype},
+	q{NULL, to_regprocedure('f(' || repeat('x', 70) || ')')}, q{NULL, NULL, pg_input_is_valid('x', 'timestamp(9)')},
+	q{NULL, NULL, to_regtypemod('timestamp(' || 9 + i % 2 || ')')},
+	q{NULL, NULL, jsonb_path_query_first('"12:00:00"', ('$.time(' || 9 + i % 2 || ')')::jsonpath)})
+{
+	my ($before, $last) = $value =~ /^((?:NULL, )*)(.*)$/;
+	my $errors = error_of("INSERT INTO names SELECT hashint4(i), ${before}CASE WHEN i = 6000 THEN $last END FROM generate_series(1, 10000) i");
+	like($errors, qr/Key \(id\)=\(-?\d+\) already exists/, "$last: the duplicate");
+	unlike($errors, qr/NOTICE|WARNING/, 'and nothing about a later row');
+}
+
 # The client gives up: the rows before are looked at first.  What it says by a
 # message of its own is an error whose SQLSTATE is that of a query that is cancelled.
 sub copy_fail
