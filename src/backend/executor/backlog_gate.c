@@ -18,8 +18,9 @@
  * index before.  Who opens it to insert (ExecOpenIndices()), to describe it or
  * to search it (the planner, the executor's scans) is named by a seam, and
  * calls AioOpenIndex(); everybody else is taken for one who looks.  While a
- * page is locked, upstream opens indexes only to describe them, and a drain
- * could meet that page.
+ * page of the table, or of an index whose entries are collected, is locked,
+ * upstream opens indexes only to describe them, and a drain could meet that
+ * page.
  *
  * Rows that are kept back are not even in the heap.  Whoever opens their table
  * finds them there.
@@ -103,6 +104,36 @@ keeps_rows_of(const AioStatementBacklog *statement, Oid relid)
 }
 
 /*
+ * Is a page locked that a drain could meet?  An operator class may call user
+ * code with a page of its index locked, but entries of such an index are not
+ * collected.
+ */
+bool
+AioPageIsInTheWay(const AioStatementBacklog *statement)
+{
+	if (!AioHoldsPageLock())
+		return false;
+	for (AioTableBacklog *table = statement->tables; table; table = table->next)
+	{
+		/* no longer open */
+		if (!table->collects && statement->rows_kept == 0)
+			continue;
+		if (AioHoldsPageLockOf(&table->rri->ri_RelationDesc->rd_locator))
+			return true;
+		for (int i = 0; i < table->nindexes; i++)
+		{
+			const AioIndexBacklog *backlog = &table->indexes[i];
+
+			if ((backlog->collects || statement->rows_kept > 0) &&
+				backlog->batch.index != NULL &&
+				AioHoldsPageLockOf(&backlog->batch.index->rd_locator))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
  * A relation has been opened, which was open before.
  */
 void
@@ -112,11 +143,13 @@ AioDrainOpened(Relation rel)
 	bool		is_index = rel->rd_rel->relkind == RELKIND_INDEX;
 
 	if ((!is_index && rel->rd_rel->relkind != RELKIND_RELATION) ||
-		relid == opening || AioHoldsPageLock())
+		relid == opening)
 		return;
 	for (AioStatementBacklog *statement = AioNextStatement(NULL);
 		 statement != NULL; statement = AioNextStatement(statement))
 	{
+		if (AioPageIsInTheWay(statement))
+			continue;
 		if (is_index && lacks_entries(statement, relid))
 		{
 			aio_session_stats_data.batches_before_query++;

@@ -194,6 +194,7 @@ extern bool AioStatementIsVisible(const AioStatementBacklog *statement,
 								  Snapshot snapshot);
 extern void AioLockIndex(const AioIndexBacklog *backlog);
 extern void AioUnlockIndex(const AioIndexBacklog *backlog);
+extern bool AioPageIsInTheWay(const AioStatementBacklog *statement);
 extern bool AioBacklogIsChecked(EState *estate);
 extern void AioSumUpTable(AioTableBacklog *table);
 extern void AioFlushKeptRows(AioStatementBacklog *statement);

@@ -49,6 +49,7 @@ extern void AioAssertTaskStops(AioTask *task);
 
 /* bufmgr_internals.c */
 extern bool AioHoldsPageLock(void);
+extern bool AioHoldsPageLockOf(const RelFileLocator *rel);
 
 /* likewise, for rules.c */
 extern int	AioPrivatePins(void);

@@ -480,6 +480,39 @@ AioHoldsPageLock(void)
 							 NBuffers, sizeof(BufferDescPadded));
 }
 
+/* Does it have a page of this relation, in this buffer, locked? */
+static bool
+holds_lock(Buffer buffer, const RelFileLocator *rel)
+{
+	BufferDesc *buf;
+
+	if (!BufferIsValid(buffer) || BufferIsLocal(buffer))
+		return false;
+	buf = GetBufferDescriptor(buffer - 1);
+	return BufTagMatchesRelFileLocator(&buf->tag, rel) &&
+		LWLockHeldByMe(BufferDescriptorGetContentLock(buf));
+}
+
+/* Does this process have a page of this relation locked, and thus pinned? */
+bool
+AioHoldsPageLockOf(const RelFileLocator *rel)
+{
+	bool		result = false;
+
+	for (int i = 0; i < REFCOUNT_ARRAY_ENTRIES && !result; i++)
+		result = holds_lock(PrivateRefCountArray[i].buffer, rel);
+	if (!result && PrivateRefCountOverflowed > 0)
+	{
+		HASH_SEQ_STATUS scan;
+		PrivateRefCountEntry *entry;
+
+		hash_seq_init(&scan, PrivateRefCountHash);
+		while ((entry = hash_seq_search(&scan)) != NULL)
+			result |= holds_lock(entry->buffer, rel);
+	}
+	return result;
+}
+
 #ifdef USE_ASSERT_CHECKING
 /* Number of pins that this process holds, each as often as it was taken. */
 int

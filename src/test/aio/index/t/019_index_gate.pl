@@ -111,6 +111,23 @@ foreach my $table ('checked', 'triggered')
 	is(run("INSERT INTO $table SELECT i, i, 1 FROM generate_series(1, 4500) i; SELECT entries > 0 FROM aio_session_batches()"), 't', "INSERT into a table that is $table");
 }
 
+# a comparison function looks into another index with a page of its own locked
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE odd (a int, b int);
+	CREATE FUNCTION odd_compare(int, int) RETURNS int LANGUAGE plpgsql AS $$
+	DECLARE x text;
+	BEGIN
+		IF greatest($1, $2) = 2500 THEN x := bt_index_check('odd_a', true); END IF;
+		RETURN btint4cmp($1, $2);
+	END$$;
+	CREATE OPERATOR CLASS odd_ops FOR TYPE int USING btree AS
+		OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 odd_compare(int, int);
+	CREATE INDEX odd_a ON odd (a);
+	CREATE INDEX odd_b ON odd (b odd_ops);
+});
+is(run('INSERT INTO odd SELECT hashint4(i), i FROM generate_series(1, 5000) i; SELECT entries > 0 FROM aio_session_batches()'), 't', 'with a page locked');
+
 # who cannot see the rows does not have them inserted
 sub batches
 {
