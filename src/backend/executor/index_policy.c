@@ -39,6 +39,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 /*
  * A table does without tasks once the entries of so many rows, one after the
@@ -187,9 +188,16 @@ calls_user_code(Node *node, void *context)
 	return expression_tree_walker(node, calls_user_code, NULL);
 }
 
+/* Or is comparing two values of this type an error? */
+static bool
+has_comparison(Oid type)
+{
+	return OidIsValid(lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc);
+}
+
 /*
  * Built-in support functions for polymorphic types call those of the element
- * type, which may be anybody's.
+ * type, which may be anybody's, or none.
  */
 static bool
 type_is_opaque(Oid opcintype, Oid type)
@@ -200,7 +208,7 @@ type_is_opaque(Oid opcintype, Oid type)
 			return true;
 		case ANYARRAYOID:
 		case ANYCOMPATIBLEARRAYOID:
-			return type >= FirstGenbkiObjectId;
+			return type >= FirstGenbkiObjectId || !has_comparison(type);
 		case ANYRANGEOID:
 		case ANYMULTIRANGEOID:
 			return type >= FirstGenbkiObjectId;

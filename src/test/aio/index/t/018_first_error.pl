@@ -106,6 +106,21 @@ foreach my $value (
 	unlike($errors, qr/NOTICE|WARNING/, 'and nothing about a later row');
 }
 
+# Values that cannot be compared: rows after them do not advance a sequence, and a
+# duplicate among these comes later.
+$node->safe_psql('postgres', q{
+	CREATE SEQUENCE s;
+	CREATE TABLE documents (id bigint, d json[]);
+	CREATE INDEX ON documents (d);
+	CREATE TABLE points (id bigint PRIMARY KEY, p point[]);
+	CREATE INDEX ON points (p);
+	INSERT INTO points VALUES (hashint4(9000));});
+my $json = 'CASE WHEN i > 3000 THEN ARRAY[to_json(i)] END FROM generate_series(1, 10000) i';
+like(error_of("INSERT INTO documents SELECT nextval('s'), $json"), qr/could not identify a comparison function for type json/, 'arrays of what cannot be compared');
+is($node->safe_psql('postgres', q{SELECT last_value, setval('s', 1, false) FROM s}), '3002|1', 'a sequence is not advanced by rows after them');
+like(error_of('INSERT INTO points SELECT hashint4(i), CASE WHEN i > 3000 THEN ARRAY[point(i, i)] END FROM generate_series(1, 10000) i'),
+	qr/could not identify a comparison function for type point/, 'before a duplicate');
+
 # The client gives up: the rows before are looked at first.  What it says by a
 # message of its own is an error whose SQLSTATE is that of a query that is cancelled.
 sub copy_fail
