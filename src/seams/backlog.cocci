@@ -3,7 +3,7 @@
 // What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; so
 //   does the executor when it finishes, as it need not have run to the end; and every executor run tells us its
 //   snapshot before it begins.  A row that the executor is about to insert is offered to us; before a subtransaction begins, we insert those that we
-//   have kept.  Logical replication tells us of each message, and DDL before it looks who uses a table.
+//   have kept.  Logical replication tells us of each message, DDL before it looks who uses a table, and a trigger before it runs.
 // Without it: a statement would end with index entries that are nowhere but in its memory; and a later row's error would
 //   hide that of a row whose keys are waiting.
 // Could disappear: with a table access method interface for bulk inserts into indexes.  Not by hooks: an extension's
@@ -21,6 +21,8 @@
 //   in BeginInternalSubTransaction
 // target: src/backend/commands/tablecmds.c AioBeforeDDL+1
 //   in CheckTableNotInUse
+// target: src/backend/commands/trigger.c AioBeforeTrigger+1
+//   in ExecCallTriggerFunc
 // target: src/backend/replication/logical/worker.c AioBeforeMessage+1
 //   in apply_dispatch
 
@@ -112,5 +114,16 @@ symbol expected_refcnt, rel;
   <+...
 + AioBeforeDDL();
   expected_refcnt = rel->rd_isnailed ? 2 : 1;
+  ...+>
+  }
+
+@trigger@
+symbol finfo, tgindx, trigdata;
+@@
+  ExecCallTriggerFunc(...)
+  {
+  <+...
++ AioBeforeTrigger(trigdata);
+  finfo += tgindx;
   ...+>
   }

@@ -24,14 +24,18 @@
  * another worker has inserted is searched for only when that has committed, as
  * the publisher's transactions have followed one another.
  *
- * INVARIANT-92: nobody waits longer for an index than in upstream, where a
- * worker has it locked while it works on a row.  Our indexes are open as long
- * as the statement lasts, but not locked between two rows; what is done to one
- * of them then, or when they are drained, is done under a lock of its own
- * (AioLockIndex()).  The table's lock, which upstream keeps until the end of
- * the transaction, keeps them from being dropped or built anew meanwhile, but
- * not from being moved to another tablespace, nor their options from being
- * changed: whoever locks an index again learns of that.
+ * INVARIANT-92: an index is locked as long as entries for it may wait, so that
+ * what somebody does to it, such as moving it to another tablespace, is done
+ * before the first of them or after the last, and no lock is asked for to
+ * insert them: who has it might wait for us.  Upstream has an index locked
+ * while it works on a row.  So that nobody waits for an index where he would
+ * not in upstream, the statement ends, and its locks are released,
+ * - when somebody waits for one of them, between two messages;
+ * - before the worker waits for any other lock, as who has that could wait for
+ *	 one of these;
+ * - before it waits for its publisher for more than a moment;
+ * - before a trigger runs, which may take any time.  When one before a row
+ *	 runs, upstream has the indexes of that row's table locked as well.
  *
  * INVARIANT-NEW-pin: whoever inserts a row's entries has its backlog at hand,
  * and may come to user code between two of its indexes, which may end the
@@ -58,6 +62,8 @@
 #include "aio/apply_ahead.h"
 #include "aio/backlog.h"
 #include "aio/index_backlog.h"
+#include "aio/sibling_locks.h"
+#include "commands/trigger.h"
 #include "executor/executor.h"
 #include "replication/logicalproto.h"
 #include "replication/logicalrelation.h"
@@ -70,6 +76,9 @@
 
 /* tables that are open at a time, with their indexes */
 #define TABLES_MAX	32
+
+/* after so many messages, see whether somebody waits for an index */
+#define MESSAGES_TO_LOOK	16
 
 typedef struct ApplyTable
 {
@@ -118,8 +127,9 @@ begin_statement(CommandId cid)
 }
 
 /*
- * Open a table once more, for as long as the statement lasts.  The row that is
- * worked on has locks on its indexes.
+ * Open a table once more, and lock its indexes, for as long as the statement
+ * lasts.  The row that is worked on has the same locks, so this waits for
+ * nobody.
  */
 static ResultRelInfo *
 open_table(Oid relid)
@@ -132,8 +142,6 @@ open_table(Oid relid)
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	InitResultRelInfo(rri, table_open(relid, NoLock), 0, NULL, 0);
 	ExecOpenIndices(rri, false);
-	for (int i = 0; i < rri->ri_NumIndices; i++)
-		UnlockRelation(rri->ri_IndexRelationDescs[i], RowExclusiveLock);
 	CurrentResourceOwner = save;
 	MemoryContextSwitchTo(old);
 	statement->nopen++;
@@ -142,7 +150,7 @@ open_table(Oid relid)
 }
 
 /*
- * Close a table and its indexes.  ExecCloseIndices() would unlock these, and
+ * Close a table and its indexes, and unlock these.  ExecCloseIndices() would
  * have access methods clean up after inserts, which have not used our
  * IndexInfos.
  */
@@ -157,7 +165,7 @@ close_table(ApplyTable *table)
 	CurrentResourceOwner = TopTransactionResourceOwner;
 	for (int i = 0; i < rri->ri_NumIndices; i++)
 	{
-		index_close(rri->ri_IndexRelationDescs[i], NoLock);
+		index_close(rri->ri_IndexRelationDescs[i], RowExclusiveLock);
 		rri->ri_IndexRelationDescs[i] = NULL;
 	}
 	table_close(rri->ri_RelationDesc, NoLock);
@@ -234,11 +242,96 @@ AioAppliedRow(void)
 }
 
 /*
+ * Is the statement in progress, with tables open, such that it may be ended
+ * now?  Not while it is being drained.
+ */
+static bool
+may_end(void)
+{
+	AioStatementBacklog *backlog;
+
+	if (statement == NULL || statement->ended || statement->nopen == 0 ||
+		!IsTransactionState())
+		return false;
+	backlog = AioFindStatement(statement->estate);
+	return backlog == NULL ||
+		!(backlog->draining || backlog->sorting || AioPageIsInTheWay(backlog));
+}
+
+/* Does anybody wait for a lock on an index that the statement has open? */
+static bool
+somebody_waits(void)
+{
+	HASH_SEQ_STATUS status;
+	ApplyTable *table;
+	bool		result = false;
+
+	hash_seq_init(&status, statement->tables);
+	while ((table = hash_seq_search(&status)) != NULL)
+	{
+		for (int i = 0; !result && table->rri != NULL &&
+			 i < table->rri->ri_NumIndices; i++)
+			result = AioSomebodyWaitsFor(table->rri->ri_IndexRelationDescs[i]);
+	}
+	return result;
+}
+
+/* Does the worker have indexes locked between two messages? */
+bool
+AioApplyHasLocks(void)
+{
+	return may_end();
+}
+
+/*
+ * The worker is about to get a lock: if somebody else has it, give ours back
+ * before.
+ */
+void
+AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session)
+{
+	/* those who have one of these wait for nobody who could wait for us */
+	if (tag->locktag_type == LOCKTAG_RELATION_EXTEND ||
+		tag->locktag_type == LOCKTAG_PAGE ||
+		!may_end() || LockHeldByMe(tag, mode, false))
+		return;
+
+	/* tell standbys of no lock twice; only DDL gets one of these */
+	if (tag->locktag_type == LOCKTAG_RELATION && mode == AccessExclusiveLock)
+		AioEndApply();
+	else if (LockAcquireExtended(tag, mode, session, true, true, NULL, false) ==
+			 LOCKACQUIRE_NOT_AVAIL)
+		AioEndApply();
+	else
+		LockRelease(tag, mode, session);
+}
+
+/*
+ * A trigger's function is about to be called.
+ */
+void
+AioEndApplyForTrigger(const TriggerData *trigger)
+{
+	Oid			relid = RelationGetRelid(trigger->tg_relation);
+	ApplyTable *own;
+
+	if (!may_end())
+		return;
+	own = hash_search(statement->tables, &relid, HASH_FIND, NULL);
+	if (TRIGGER_FIRED_BEFORE(trigger->tg_event) && statement->nopen == 1 &&
+		own != NULL && own->rri != NULL)
+		return;
+	AioEndApply();
+}
+
+/*
  * This message of the logical replication protocol comes next.
  */
 void
 AioEndApplyFor(int action)
 {
+	static uint32 messages = 0;
+
 	/* unless an error of the last one has been caught without us */
 	row_under_way = false;
 	switch ((LogicalRepMsgType) action)
@@ -249,6 +342,8 @@ AioEndApplyFor(int action)
 		case LOGICAL_REP_MSG_RELATION:
 		case LOGICAL_REP_MSG_TYPE:
 			/* tables and types are described as they are met */
+			if (++messages % MESSAGES_TO_LOOK == 0 && may_end() && somebody_waits())
+				AioEndApply();
 			break;
 		default:
 			AioEndApply();
@@ -360,8 +455,6 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 
 	statement->estate->es_processed = aio_rows_applied;
 	backlog = AioGetTableBacklog(table->rri, statement->estate, statement->cid, NULL);
-	if (backlog != NULL)
-		backlog->statement->locks_briefly = true;
 	if (backlog != NULL && AioBacklogTakes(backlog, statement->cid, 1))
 	{
 		row_under_way = true;

@@ -96,27 +96,6 @@ AioStatementIsVisible(const AioStatementBacklog *statement, Snapshot snapshot)
 		snapshot->curcid > statement->cid || statement->frozen;
 }
 
-/*
- * Something is about to be done to an index.  A statement that opens its
- * indexes has them locked until it ends, unless it locks them briefly: then
- * this waits for those who have the index for themselves, and for it may have
- * been moved meanwhile.
- */
-void
-AioLockIndex(const AioIndexBacklog *backlog)
-{
-	if (backlog->table->statement->locks_briefly)
-		LockRelation(backlog->batch.index, RowExclusiveLock);
-}
-
-/* After an error, the lock goes with the transaction. */
-void
-AioUnlockIndex(const AioIndexBacklog *backlog)
-{
-	if (backlog->table->statement->locks_briefly)
-		UnlockRelation(backlog->batch.index, RowExclusiveLock);
-}
-
 /* The statement's memory goes away. */
 static void
 forget_statement(void *arg)

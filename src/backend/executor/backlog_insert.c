@@ -140,7 +140,6 @@ AioDrainIndex(AioIndexBacklog *backlog)
 	context = AllocSetContextCreate(backlog->batch.context, "index backlog sort",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	AioLockIndex(backlog);
 	if (backlog->sort != NULL)
 		drain_spilled(backlog);
 	else
@@ -148,7 +147,6 @@ AioDrainIndex(AioIndexBacklog *backlog)
 		AioInsertSorted(backlog, AioSortEntries(backlog));
 		AioFreeEntries(backlog);
 	}
-	AioUnlockIndex(backlog);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -168,7 +168,6 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 
 			if (backlog->batch.nentries == 0)
 				continue;
-			AioLockIndex(backlog);
 			if (n < CHOSEN_MAX && may_spill(backlog) &&
 				(aio_debug_spill || spilling_pays(backlog, &used, &visited)))
 			{
@@ -186,7 +185,6 @@ choose(AioStatementBacklog *statement, AioIndexBacklog **chosen, int *nothers)
 			}
 			else
 				(*nothers)++;
-			AioUnlockIndex(backlog);
 			MemoryContextReset(context);
 		}
 	}
@@ -335,11 +333,7 @@ AioSpill(AioStatementBacklog *statement)
 		if (aio_debug_spill)
 			memory = least;
 		for (int i = 0; i < n; i++)
-		{
-			AioLockIndex(chosen[i]);
 			begin_spill(chosen[i], memory);
-			AioUnlockIndex(chosen[i]);
-		}
 		INJECTION_POINT("aio-spill", NULL);
 	}
 	Assert(statement->sort_memory <= most);

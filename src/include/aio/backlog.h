@@ -14,7 +14,10 @@
 #include "commands/copy.h"
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
+#include "storage/lock.h"
 #include "utils/snapshot.h"
+
+struct TriggerData;
 
 /* aio.index_batch_memory, in kB */
 extern PGDLLIMPORT int aio_index_batch_memory;
@@ -57,6 +60,10 @@ extern Relation AioOpenQuietly(Relation (*open) (Oid, LOCKMODE), Oid relid,
 extern void AioDrainBeforeClosing(ResultRelInfo *rri);
 extern void AioEndApply(void);
 extern void AioEndApplyFor(int action);
+extern void AioEndApplyForTrigger(const struct TriggerData *trigger);
+extern void AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
+								  bool session);
+extern bool AioApplyHasLocks(void);
 
 /* upstream's CopyFrom(), for which guard.c has a stand-in */
 extern uint64 upstream_CopyFrom(CopyFromState cstate);

@@ -141,8 +141,6 @@ typedef struct AioStatementBacklog
 	int			nconflicts;
 	int			conflicts_max;
 	bool		frozen;			/* its rows are visible to any snapshot */
-	bool		locks_briefly;	/* its indexes are open, but locked only while
-								 * something is done to them */
 	bool		keys;			/* some keys in the backlog are enforced */
 	bool		draining;
 	bool		sorting;		/* is in upstream's sort, perhaps in I/O */
@@ -192,8 +190,6 @@ extern AioStatementBacklog *AioNextStatement(AioStatementBacklog *previous);
 extern bool AioStatementIsAlive(const AioStatementBacklog *statement);
 extern bool AioStatementIsVisible(const AioStatementBacklog *statement,
 								  Snapshot snapshot);
-extern void AioLockIndex(const AioIndexBacklog *backlog);
-extern void AioUnlockIndex(const AioIndexBacklog *backlog);
 extern bool AioPageIsInTheWay(const AioStatementBacklog *statement);
 extern bool AioBacklogIsChecked(EState *estate);
 extern void AioSumUpTable(AioTableBacklog *table);

@@ -168,6 +168,22 @@ AioBeforeSubtransaction(void)
 		AioInsertKeptRows();
 }
 
+/* ExecCallTriggerFunc() */
+static inline void
+AioBeforeTrigger(const struct TriggerData *trigger)
+{
+	if (unlikely(aio_rows_applied > 0))
+		AioEndApplyForTrigger(trigger);
+}
+
+/* LockAcquireExtended() */
+static inline void
+AioBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session, bool no_wait)
+{
+	if (unlikely(aio_rows_applied > 0) && !no_wait)
+		AioEndApplyBeforeLock(tag, mode, session);
+}
+
 /* CheckTableNotInUse(): a table's relcache entry may only be used by DDL */
 static inline void
 AioBeforeDDL(void)

@@ -14,11 +14,13 @@
 #include "aio/table_gate.h"
 #include "aio/task.h"
 #include "storage/lock.h"
+#include "utils/relcache.h"
 
 /* number of held locks of a kind that must exclude sibling tasks */
 extern PGDLLIMPORT int aio_sibling_locks;
 
 extern void AioLetSiblingsFinish(void);
+extern bool AioSomebodyWaitsFor(Relation rel);
 
 /* wherever it is about to wait for another transaction */
 static inline void

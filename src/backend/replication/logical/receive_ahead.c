@@ -24,12 +24,16 @@
 #include "postgres.h"
 
 #include "aio/apply_ahead.h"
+#include "aio/backlog.h"
+#include "miscadmin.h"
 #include "replication/logicalproto.h"
 #include "replication/walreceiver.h"
 #include "replication/worker_internal.h"
 #include "storage/buffile.h"
+#include "storage/latch.h"
 #include "storage/shm_mq.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 /* 'w', two positions and a time */
 #define BYTES_BEFORE_CHANGE	(1 + 2 * (int) sizeof(XLogRecPtr) + (int) sizeof(TimestampTz))
@@ -56,6 +60,11 @@ typedef struct SpoolPosition
 static SpoolPosition spool_ahead;	/* behind the last message that is kept */
 static char *spool_message = NULL;	/* read last */
 static size_t spool_room = 0;	/* for it */
+
+/*
+ * Milliseconds that the worker waits for a message with indexes locked.
+ */
+#define PAUSE_MAX	10L
 
 /* room for a message of a file that is not given back */
 #define SPOOL_ROOM_KEPT		(64 * 1024)
@@ -140,11 +149,8 @@ take_received(const AioMessageSource *source, char **data, int *len)
 	return AioApplyAheadTake(received, data, len);
 }
 
-/*
- * LogicalRepApplyLoop(): the next message, as by walrcv_receive().
- */
-int
-AioReceiveMessage(WalReceiverConn *conn, char **buffer, pgsocket *wait_fd)
+static int
+receive_message(WalReceiverConn *conn, char **buffer, pgsocket *wait_fd)
 {
 	AioMessageSource source = {.next = next_of_publisher,.arg = conn,
 	.prefix = BYTES_BEFORE_CHANGE};
@@ -165,10 +171,26 @@ AioReceiveMessage(WalReceiverConn *conn, char **buffer, pgsocket *wait_fd)
 }
 
 /*
- * LogicalParallelApplyLoop(): the next message, as by shm_mq_receive().
+ * LogicalRepApplyLoop(): the next message, as by walrcv_receive().
  */
 int
-AioReceiveFromLeader(shm_mq_handle *queue, Size *len, void **data, bool nowait)
+AioReceiveMessage(WalReceiverConn *conn, char **buffer, pgsocket *wait_fd)
+{
+	int			len = receive_message(conn, buffer, wait_fd);
+
+	if (len == 0 && AioApplyHasLocks())
+	{
+		(void) WaitLatchOrSocket(NULL, WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+								 *wait_fd, PAUSE_MAX, WAIT_EVENT_LOGICAL_APPLY_MAIN);
+		len = receive_message(conn, buffer, wait_fd);
+		if (len == 0)
+			AioEndApply();
+	}
+	return len;
+}
+
+static int
+receive_from_leader(shm_mq_handle *queue, Size *len, void **data, bool nowait)
 {
 	AioMessageSource source = {.next = next_of_leader,.arg = queue,
 	.prefix = BYTES_BEFORE_CHANGE,.has_xid = true};
@@ -186,6 +208,26 @@ AioReceiveFromLeader(shm_mq_handle *queue, Size *len, void **data, bool nowait)
 	if (end_result != 0)
 		return end_result;
 	return shm_mq_receive(queue, len, data, nowait);
+}
+
+/*
+ * LogicalParallelApplyLoop(): the next message, as by shm_mq_receive().
+ */
+int
+AioReceiveFromLeader(shm_mq_handle *queue, Size *len, void **data, bool nowait)
+{
+	int			result = receive_from_leader(queue, len, data, nowait);
+
+	if (result == SHM_MQ_WOULD_BLOCK && AioApplyHasLocks())
+	{
+		/* the caller resets it */
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 PAUSE_MAX, WAIT_EVENT_LOGICAL_PARALLEL_APPLY_MAIN);
+		result = receive_from_leader(queue, len, data, nowait);
+		if (result == SHM_MQ_WOULD_BLOCK)
+			AioEndApply();
+	}
+	return result;
 }
 
 /* AioMessageSource.next: from a file, whose position moves */

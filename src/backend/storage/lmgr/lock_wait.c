@@ -20,6 +20,8 @@
 #include "postgres.h"
 
 #include "aio/sibling_locks.h"
+#include "storage/proc.h"
+#include "utils/rel.h"
 
 /* locks held for which AioLockExcludesSiblings() */
 int			aio_sibling_locks = 0;
@@ -29,4 +31,34 @@ void
 AioLetSiblingsFinish(void)
 {
 	AioAwaitSiblingsIdle();
+}
+
+/*
+ * Does a process wait for a lock on this relation?  A lock that is held by the
+ * fast path is in the shared table only if somebody wanted one that conflicts.
+ */
+bool
+AioSomebodyWaitsFor(Relation rel)
+{
+	LOCKTAG		tag;
+	LWLock	   *partition;
+	bool		result = false;
+
+	SET_LOCKTAG_RELATION(tag, rel->rd_lockInfo.lockRelId.dbId,
+						 rel->rd_lockInfo.lockRelId.relId);
+	/* those who have it are counted, too */
+	if (LockWaiterCount(&tag) == 0)
+		return false;
+
+	partition = LockHashPartitionLock(LockTagHashCode(&tag));
+	LWLockAcquire(partition, LW_SHARED);
+	for (uint32 i = 0; i < ProcGlobal->allProcCount && !result; i++)
+	{
+		/* of other partitions, it may change meanwhile, but locks stay locks */
+		LOCK	   *lock = *(LOCK *volatile *) &GetPGProcByNumber(i)->waitLock;
+
+		result = lock != NULL && memcmp(&lock->tag, &tag, sizeof(tag)) == 0;
+	}
+	LWLockRelease(partition);
+	return result;
 }

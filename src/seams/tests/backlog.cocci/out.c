@@ -113,3 +113,11 @@ other_subtransaction(Relation rel)
 	expected_refcnt = rel->rd_isnailed ? 2 : 1;
 	saved_command = apply_error_callback_arg.command;
 }
+
+static HeapTuple
+ExecCallTriggerFunc(TriggerData *trigdata, int tgindx, FmgrInfo *finfo)
+{
+	AioBeforeTrigger(trigdata);
+	finfo += tgindx;
+	return call(finfo, trigdata);
+}

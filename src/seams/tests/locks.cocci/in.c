@@ -1,3 +1,13 @@
+LockAcquireResult
+LockAcquireExtended(const LOCKTAG *locktag, LOCKMODE lockmode, bool sessionLock, bool dontWait)
+{
+	LockMethod lockMethodTable;
+
+	check(locktag);
+	lockMethodTable = LockMethods[locktag->method];
+	return grant(locktag, lockMethodTable);
+}
+
 static void
 GrantLockLocal(LOCALLOCK *locallock)
 {

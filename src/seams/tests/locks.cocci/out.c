@@ -1,3 +1,14 @@
+LockAcquireResult
+LockAcquireExtended(const LOCKTAG *locktag, LOCKMODE lockmode, bool sessionLock, bool dontWait)
+{
+	LockMethod lockMethodTable;
+
+	check(locktag);
+	AioBeforeLock(locktag, lockmode, sessionLock, dontWait);
+	lockMethodTable = LockMethods[locktag->method];
+	return grant(locktag, lockMethodTable);
+}
+
 static void
 GrantLockLocal(LOCALLOCK *locallock)
 {

@@ -278,8 +278,8 @@ sub while_it_waits
 
 my $moved_rows = 'INSERT INTO moved SELECT n, n * 7919 % 10007, ARRAY[n % 17, n % 1001] FROM generate_series';
 
-# Between two rows, indexes whose entries wait are not locked, and others may
-# move them and change their options.
+# While the worker waits, no entries do, and no index is locked: others may move
+# indexes and change their options.
 while_it_waits(
 	"BEGIN; $moved_rows(1, 3000) n; INSERT INTO pause VALUES (1); $moved_rows(3001, 3500) n; COMMIT",
 	sub {
@@ -313,6 +313,73 @@ sub check_moved
 }
 check_moved(3500, 'indexes that were moved');
 
+# A session moves the index while the worker waits, and then wants the table,
+# which it gets when the worker has committed.
+{
+	my $session = $subscriber->background_psql('postgres');
+
+	$publisher->safe_psql('postgres', 'TRUNCATE moved');
+	while_it_waits(
+		"BEGIN; $moved_rows(4001, 7000) n; INSERT INTO pause VALUES (3); COMMIT",
+		sub {
+			$session->query_until(qr/^begun/m, "BEGIN; ALTER INDEX moved_r SET TABLESPACE pg_default; \\echo begun\nLOCK TABLE moved IN EXCLUSIVE MODE; \\echo locked\n");
+			$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE relation = 'moved'::regclass AND NOT granted}) or die 'it does not wait';
+		});
+	$session->query_until(qr/^locked/m, '');
+	is($session->{stderr}, '', 'who has moved an index, and wants its table, meets no deadlock');
+	$session->query_safe('COMMIT; ALTER INDEX moved_r SET TABLESPACE elsewhere');
+	$session->quit;
+}
+check_moved(3000, 'an index that was moved before the worker commits');
+
+# The worker waits for a session that wants an index whose entries wait.
+{
+	my $session = $subscriber->background_psql('postgres');
+
+	$publisher->safe_psql('postgres', 'TRUNCATE moved');
+	$publisher->wait_for_catchup('sub');
+	$session->query_safe('BEGIN; LOCK TABLE changing');
+	$publisher->safe_psql('postgres', "BEGIN; $moved_rows(7001, 9500) n; INSERT INTO changing VALUES (-1, -1); COMMIT");
+	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE relation = 'changing'::regclass AND NOT granted}) or die 'the worker does not wait';
+	$session->query_safe(q{SET LOCAL lock_timeout = '30s'; ALTER INDEX moved_r SET TABLESPACE pg_default; COMMIT});
+	$session->quit;
+	$publisher->wait_for_catchup('sub');
+}
+check_moved(2500, 'an index that somebody wants for whom the worker waits');
+
+# Somebody waits for an index while the worker is busy with its table: he has it
+# before the worker's transaction ends.
+$subscriber->safe_psql('postgres', q{
+	CREATE FUNCTION await() RETURNS trigger LANGUAGE plpgsql AS $$
+	DECLARE done boolean := false;
+	BEGIN
+		WHILE NOT done LOOP
+			IF NEW.id = 12000 THEN
+				done := EXISTS (SELECT FROM pg_locks WHERE relation = 'public.moved_r'::regclass AND NOT granted);
+			ELSE
+				done := EXISTS (SELECT FROM pg_class WHERE relname = 'moved_r' AND reltablespace <> 0);
+			END IF;
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		RETURN NEW;
+	END$$;
+	CREATE TRIGGER await BEFORE INSERT ON moved FOR EACH ROW WHEN (NEW.id IN (12000, 12500)) EXECUTE FUNCTION await();
+	ALTER TABLE moved ENABLE ALWAYS TRIGGER await;});
+{
+	my $session = $subscriber->background_psql('postgres');
+
+	$publisher->safe_psql('postgres', "TRUNCATE moved");
+	$publisher->safe_psql('postgres', "BEGIN; $moved_rows(10501, 13000) n; COMMIT");
+	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'PgSleep'}) or die 'the worker does not wait';
+	$session->query_safe(q{SET lock_timeout = '60s'; ALTER INDEX moved_r SET TABLESPACE elsewhere});
+	$session->quit;
+	$publisher->wait_for_catchup('sub');
+	$subscriber->safe_psql('postgres', 'DROP TRIGGER await ON moved');
+}
+check_moved(2500, 'an index that somebody waits for');
+$publisher->safe_psql('postgres', 'TRUNCATE moved');
+$publisher->wait_for_catchup('sub');
+
 # A table that is not worth collecting for, while entries of one of its indexes
 # are in temporary files.
 $subscriber->safe_psql('postgres', $_) foreach (
@@ -321,7 +388,7 @@ $subscriber->safe_psql('postgres', $_) foreach (
 my $large = 'INSERT INTO moved SELECT n, n * 7919 % 10007, (SELECT array_agg(hashint4(n * 1000 + m)) FROM generate_series(1, 100) m) FROM generate_series';
 while_it_waits("BEGIN; $large(10001, 14000) n; INSERT INTO pause VALUES (2); INSERT INTO changing SELECT n, n FROM generate_series(1, 50) n; COMMIT",
 	sub { $subscriber->safe_psql('postgres', q{ALTER INDEX moved_r SET (fillfactor = 80); ALTER INDEX moved_r SET TABLESPACE pg_default}) });
-check_moved(7500, 'entries that were spilled');
+check_moved(4000, 'entries that were spilled');
 $subscriber->safe_psql('postgres', $_)
   foreach ('ALTER SYSTEM RESET aio.debug_spill', 'ALTER SYSTEM RESET aio.index_batch_memory', 'SELECT pg_reload_conf()');
 
