@@ -10,6 +10,8 @@
  * process has anything that others may wait for, a message is kept, and sent
  * when it has not: before the next one that is sent, before the client is
  * waited for, or when interrupts are processed.  Messages stay in their order.
+ * One that comes while another is being put is kept, too: upstream would leave
+ * it out, and a worker would be detached from its leader.
  *
  * The gate is where a message is put into what is sent to a client, or by a
  * parallel worker to its leader, who may be waiting for the client.  That is
@@ -38,7 +40,6 @@
 
 #include "aio/block.h"
 #include "aio/client.h"
-#include "aio/commit.h"
 #include "aio/io_internal.h"
 #include "aio/read.h"
 #include "aio/sibling_locks.h"
@@ -47,7 +48,10 @@
 #include "libpq/libpq.h"
 #include "miscadmin.h"
 #include "storage/aio_subsys.h"
+#include "storage/latch.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "tcop/dest.h"
 #include "tcop/tcopprot.h"
 
@@ -69,11 +73,17 @@ static Kept *first_kept = NULL;
 static Kept **end_kept = &first_kept;
 static size_t bytes_kept = 0;
 
+/* some are for more than debugging */
+static bool others_kept = false;
+
 /* messages that were not kept */
 static int	left_out = 0;
 
 /* what was kept is being sent */
 static bool sending = false;
+
+/* the last one that could have been sent was kept */
+static bool last_kept = false;
 
 /* the process ends in the middle of what it does */
 static volatile sig_atomic_t ending = false;
@@ -99,18 +109,33 @@ AioHoldsUpOthers(void)
 }
 
 /*
- * May it wait for its client with a notice?  Not if it could not be terminated
- * then, or has what other sessions or its own tasks need soon.  A message for
- * debugging does not wait for the client with a relation extended, either; but
- * the function of an index expression, under the lock of a speculative
- * insertion, may say something before it sleeps.
+ * May what runs in a scope wait for its client?  Suspended tasks, of which
+ * others may need something, would not go on meanwhile.  But if it waits for a
+ * heavyweight lock, none is left that could go on.
+ */
+static bool
+tasks_permit(void)
+{
+	if (aio_current_scope == NULL)
+		return true;
+	return GetAwaitedLock() != NULL && AioSiblingsIdle();
+}
+
+/*
+ * May it wait for its client with a notice?  Not if it has what other sessions
+ * or its own tasks need soon.  A message for debugging does not wait for the
+ * client where the session could not be terminated then, nor with a relation
+ * extended, either.  But others do as in PostgreSQL: who commits, or ends, has
+ * a warning only then; what a parallel worker says comes while its leader waits
+ * for it; and the function of an index expression, under the lock of a
+ * speculative insertion, may say something before it sleeps.
  */
 static bool
 may_tell(bool debug)
 {
-	return !AioHoldsUpOthers() && InterruptHoldoffCount == 0 &&
-		!(debug && aio_sibling_locks > 0) && aio_current_task == NULL &&
-		aio_current_scope == NULL;
+	Assert(aio_current_task == NULL || aio_current_scope != NULL);
+	return !AioHoldsUpOthers() && tasks_permit() &&
+		!(debug && (InterruptHoldoffCount > 0 || aio_sibling_locks > 0));
 }
 
 /*
@@ -123,6 +148,13 @@ AioForbidKeeping(void)
 	ending = true;
 }
 
+/* Does it?  Then it must not wait. */
+bool
+AioIsEnding(void)
+{
+	return ending;
+}
+
 /*
  * A message is going to be sent to the client.  Returns it.  May be called
  * anywhere.
@@ -131,10 +163,7 @@ ErrorData *
 AioBeforeTelling(ErrorData *edata)
 {
 	if (edata->elevel >= PANIC)
-	{
-		panicking = true;
-		AioForbidReplies();
-	}
+		ending = panicking = true;
 	else if (edata->elevel == FATAL ||
 			 (edata->elevel == ERROR && MyBackendType == B_BG_WORKER))
 	{
@@ -190,7 +219,20 @@ keep(char type, const char *body, size_t len)
 
 	/* those of debug levels come so often that nothing else would be done */
 	if (!debug)
+	{
+		others_kept = true;
 		InterruptPending = true;
+	}
+}
+
+/*
+ * Is a message being put into what is sent?  What finishes I/O meanwhile may
+ * have something to say, which cannot be put into the middle of that.
+ */
+static bool
+is_busy(void)
+{
+	return AioSocketBusy() || AioQueueBusy();
 }
 
 /*
@@ -202,19 +244,35 @@ AioKeepOrSend(char type, const char *body, size_t len)
 {
 	if (ending)
 	{
+		last_kept = false;
+
 		/* a leader may be waiting for its client, and is about to be killed */
-		return panicking && MyBackendType == B_BG_WORKER;
+		return (panicking && MyBackendType == B_BG_WORKER) ||
+			(type == PqMsg_NoticeResponse && is_busy());
+	}
+
+	/*
+	 * An error is on its way to where PostgreSQL says that no message is
+	 * being put any more.  A worker's is not, and detaches it from its
+	 * leader, who reports that.
+	 */
+	if (type == PqMsg_NoticeResponse && is_busy())
+	{
+		keep(type, body, len);
+		return true;
 	}
 	if (sending)
 		return false;
-	if ((type == PqMsg_NoticeResponse && !may_tell(is_debug(type, body, len))) ||
-		(type == PqMsg_ErrorResponse && AioHoldsUpOthers()))
+	last_kept = (type == PqMsg_NoticeResponse && !may_tell(is_debug(type, body, len))) ||
+		(type == PqMsg_ErrorResponse && AioHoldsUpOthers());
+	if (last_kept)
 	{
 		keep(type, body, len);
 		return true;
 	}
 	if (aio_messages_kept)
 		AioSendKept();
+	Assert(type != PqMsg_NoticeResponse || !is_busy());
 	return false;
 }
 
@@ -222,23 +280,32 @@ AioKeepOrSend(char type, const char *body, size_t len)
 void
 AioFlushMessage(void)
 {
-	if (!aio_messages_kept)
-		pq_flush();
+	if (last_kept)
+		return;
+	pq_flush();
+
+	/* waiting for the client may have reset what tells that it has its lock */
+	if (GetAwaitedLock() != NULL &&
+		(InterruptPending || MyProc->waitStatus != PROC_WAIT_STATUS_WAITING))
+		SetLatch(MyLatch);
 }
 
-/* Send all that has been kept, unless a message is being sent. */
+/*
+ * Send all that has been kept, unless a message is being sent.  It was to be
+ * sent when it came, so it is, also if there is to be no more output since.
+ */
 void
 AioSendKept(void)
 {
 	Kept	   *volatile next = first_kept;
 	int			nleft_out = left_out;
 
-	if (sending || ending || AioSocketBusy() || AioQueueBusy())
+	if (sending || ending || is_busy())
 		return;
 	first_kept = NULL;
 	end_kept = &first_kept;
 	bytes_kept = left_out = 0;
-	aio_messages_kept = false;
+	others_kept = aio_messages_kept = false;
 
 	sending = true;
 	PG_TRY();
@@ -247,7 +314,7 @@ AioSendKept(void)
 		{
 			Kept	   *kept = next;
 
-			if (whereToSendOutput == DestRemote)
+			if (!ClientConnectionLost)
 				(void) pq_putmessage(kept->type, kept->body, kept->len);
 			next = kept->next;
 			free(kept);
@@ -257,7 +324,7 @@ AioSendKept(void)
 					(errmsg_plural("%d message for the client has been left out",
 								   "%d messages for the client have been left out",
 								   nleft_out, nleft_out)));
-		if (whereToSendOutput == DestRemote)
+		if (!ClientConnectionLost)
 			pq_flush();
 	}
 	PG_FINALLY();
@@ -271,7 +338,7 @@ AioSendKept(void)
 void
 AioSendKeptIfAllowed(void)
 {
-	if (may_tell(true))
+	if (may_tell(!others_kept))
 		AioSendKept();
 }
 

@@ -23,6 +23,7 @@ extern void AioSendKept(void);
 extern void AioSendKeptIfAllowed(void);
 extern bool AioMayWaitToSend(void);
 extern void AioForbidKeeping(void);
+extern bool AioIsEnding(void);
 extern bool AioHoldsUpOthers(void);
 
 /* pqcomm_internals.c and pqmq_internals.c: is a message being sent? */

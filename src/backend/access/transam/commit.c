@@ -62,9 +62,6 @@ volatile sig_atomic_t aio_replies_due = false;
 
 static TimeoutId hold_timeout = MAX_TIMEOUTS;
 
-/* the process is about to die, in a state in which it must not wait */
-static volatile sig_atomic_t dying = false;
-
 static void
 at_timeout(void)
 {
@@ -91,7 +88,6 @@ send_at_exit(int code, Datum arg)
 void
 AioForbidReplies(void)
 {
-	dying = true;
 	AioForbidKeeping();
 }
 
@@ -156,7 +152,7 @@ AioTryHoldCommit(XLogRecPtr lsn)
 static bool
 may_flush(void)
 {
-	if (dying || CritSectionCount > 0)
+	if (AioIsEnding() || CritSectionCount > 0)
 		return false;
 	if (client_min_messages < NOTICE)
 		return AioHeldLWLocks() == 0;
@@ -172,7 +168,7 @@ bool
 AioReleaseCommits(void)
 {
 	Assert(aio_held_commit != InvalidXLogRecPtr);
-	if (!may_flush() && (dying || XLogNeedsFlush(aio_held_commit)))
+	if (!may_flush() && (AioIsEnding() || XLogNeedsFlush(aio_held_commit)))
 	{
 		errno = ECONNABORTED;
 		return false;

@@ -931,15 +931,15 @@ AioAwaitTurn(void)
 }
 
 /*
- * Have all siblings of a task ended, or do those that have not hold nothing
- * that another process may wait for?
+ * Have all tasks of a scope but this one ended, or do those that have not hold
+ * nothing that another process may wait for?
  */
 static bool
-idle_but(const AioTask *task)
+idle_but(AioScope *scope, const AioTask *task)
 {
 	dlist_iter	iter;
 
-	dlist_foreach(iter, &task->scope->suspended)
+	dlist_foreach(iter, &scope->suspended)
 	{
 		AioTask    *sibling = dlist_container(AioTask, node, iter.cur);
 
@@ -952,14 +952,18 @@ idle_but(const AioTask *task)
 static bool
 siblings_idle(AioFuture *future)
 {
-	return idle_but(((TaskFuture *) future)->task);
+	AioTask    *task = ((TaskFuture *) future)->task;
+
+	return idle_but(task->scope, task);
 }
 
-/* The same, of the running task. */
+/* The same, of the running task; or of all tasks, where none runs. */
 bool
 AioSiblingsIdle(void)
 {
-	return idle_but(aio_current_task);
+	AioTask    *task = aio_current_task;
+
+	return idle_but(task != NULL ? task->scope : aio_current_scope, task);
 }
 
 /*

@@ -1,17 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * lock_wait.c
- *	  Tasks and heavyweight locks: waiting for one, and holding one.
+ *	  Tasks and heavyweight locks: waiting for one.
  *
  * A heavyweight lock is waited for by the process, so the siblings of the
  * task that waits would stay suspended, and keep their pins, for as long as
  * another transaction takes.  VACUUM could then wait for one of these pins
  * while the other transaction waits for VACUUM: a deadlock that the detector
- * cannot see.  So the task lets its siblings finish first.
- *
- * Holding a lock protects a task from other processes, not from its siblings.
- * The count of locks for which that matters is kept here; AioMaySuspend()
- * compares it.
+ * cannot see.  So the task lets its siblings finish first.  Then nothing is
+ * left that its messages for the client could wait for, but the other
+ * transaction.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -19,18 +17,18 @@
  */
 #include "postgres.h"
 
+#include "aio/client.h"
 #include "aio/sibling_locks.h"
 #include "storage/proc.h"
 #include "utils/rel.h"
-
-/* locks held for which AioLockExcludesSiblings() */
-int			aio_sibling_locks = 0;
 
 /* A heavyweight lock is about to be waited for, in a task. */
 void
 AioLetSiblingsFinish(void)
 {
 	AioAwaitSiblingsIdle();
+	if (unlikely(aio_messages_kept) && !AioHoldsUpOthers() && AioSiblingsIdle())
+		AioSendKept();
 }
 
 /*

@@ -2,7 +2,8 @@
 
 # A client asks for messages about each I/O, and does not read them.  Nobody else
 # waits for it: whatever its session has locked when there is a message, it gives
-# back before it waits for its client.
+# back before it waits for its client.  Messages about what it waits for itself
+# come while it does.
 
 use strict;
 use warnings FATAL => 'all';
@@ -69,6 +70,46 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		[ 'CREATE TABLE raw.t AS SELECT i, repeat(\'x\', 1000) FROM generate_series(1, 100) i' ],
 		q{INSERT INTO raw.t SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) i},
 		'CHECKPOINT');
+
+	# A parallel worker has writes in flight when its queue is full, as its leader
+	# waits for the client.  What it says about them then comes after what it is
+	# sending.
+	my $connection = connect_raw($node, 'raw');
+	run($connection,
+		q{CREATE TABLE raw.p AS SELECT i, repeat('x', 800) AS v FROM generate_series(1, 40000) i},
+		'SET parallel_setup_cost = 0', 'SET parallel_tuple_cost = 0', 'SET min_parallel_table_scan_size = 0',
+		'SET max_parallel_workers_per_gather = 2', 'SET parallel_leader_participation = off',
+		'UPDATE raw.p SET i = i + 1', 'SET client_min_messages = debug5');
+	send_raw($connection, simple_query('SELECT i, v FROM raw.p WHERE i > 0'));
+	wait_until(
+		$control, q{
+		SELECT count(*) FILTER (WHERE wait_event = 'ClientWrite') > 0 AND
+			coalesce(bool_and(wait_event IN ('MessageQueuePutMessage', 'MessageQueueSend')) FILTER (WHERE leader_pid IS NOT NULL), true)
+		FROM pg_stat_activity WHERE usename = 'raw'});
+	my @messages = receive($connection, sub { $_[0] eq 'Z' });
+	is(join(' ', map { terse_error($_->[1]) } grep { $_->[0] eq 'E' } @messages), '', "$method: worker: no error");
+	is(scalar(grep { $_->[0] eq 'D' } @messages), 40000, "$method: and all rows");
+	cmp_ok(scalar(grep { $_->[0] eq 'N' } @messages), '>', 0, "$method: and messages");
+
+	# While a task waits for another transaction, its client is told so.
+	$control->query_safe(
+		q{
+		CREATE TABLE raw.u (id int PRIMARY KEY, k int);
+		CREATE INDEX ON raw.u (k);
+		ALTER TABLE raw.u OWNER TO raw;
+		INSERT INTO raw.u SELECT i, i FROM generate_series(1, 20000) i;
+		GRANT SET ON PARAMETER log_lock_waits, deadlock_timeout TO raw;
+		CHECKPOINT;
+		BEGIN;
+		INSERT INTO raw.u VALUES (30000, 1);
+		SELECT FROM pg_buffercache_evict_all()});
+	run($connection, 'SET client_min_messages = log', 'SET log_lock_waits = on', q{SET deadlock_timeout = '10ms'});
+	send_raw($connection, simple_query('INSERT INTO raw.u VALUES (30001, 5), (30000, 1)'));
+	my ($told) = reverse receive($connection, sub { $_[0] eq 'Z' || $_[1] =~ / still waiting / });
+	is($told->[0], 'N', "$method: what a task waits for is told while it waits");
+	$control->query_safe('ROLLBACK');
+	is(join(' ', map { $_->[0] } receive($connection, sub { $_[0] eq 'Z' })), 'N C Z', "$method: and goes on");
+	close $connection->{socket};
 
 	ok(!$node->log_contains('TRAP:'), "$method: no failed assertion");
 	$control->quit;
