@@ -21,8 +21,16 @@
  * registered with it.  So a file of the data directory, which the postmaster
  * has locked, is registered with each ring.  Such a lock belongs to the open
  * file, not to a process: it is held until the last ring is gone, and the next
- * postmaster waits for it.  Who ends in order unlocks the file, as the kernel
- * takes some time to free rings.
+ * postmaster waits for it, whatever its own io_method.  Who ends in order
+ * removes the file, as the kernel takes some time to free rings.
+ *
+ * Who may read a file may lock it against those who write.  With initdb
+ * --allow-group-access that is a group, for backups or monitoring, which must
+ * not keep the server from starting.  So it locks a new file that nobody else
+ * can have opened yet; and who waits for that asks only for what keeps readers
+ * away, which none but its owner can have.  It is in pg_dynshmem, whose
+ * contents neither backups nor pg_rewind copy, and where PostgreSQL removes but
+ * files whose names begin with mmap.
  *
  * Tests: src/test/aio/io_method/t/004_in_flight.pl.
  *
@@ -33,16 +41,20 @@
 #include "postgres.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "aio/io_method.h"
+#include "common/file_perm.h"
 #include "miscadmin.h"
 #include "storage/aio.h"
+#include "storage/dsm_impl.h"
+#include "storage/ipc.h"
 #include "utils/timestamp.h"
 
-/* the file is in every data directory, and is never replaced */
-#define LOCKED_FILE		"PG_VERSION"
+#define LOCKED_FILE		PG_DYNSHMEM_DIR "/aio.lock"
+#define NEW_FILE		LOCKED_FILE ".new"
 
 /* how often to look, in ms: more often in the beginning */
 #define LOOK_MIN		1
@@ -51,7 +63,7 @@
 /* after how long to say that we wait, in ms, and again at twice as long */
 #define REPORT_AFTER	1000
 
-/* the file, as this life has opened and locked it, or -1 */
+/* the file, as this life has made and locked it, or -1 */
 static int	locked_file = -1;
 
 /* nothing is in flight, and nobody is there who could submit anything */
@@ -102,29 +114,64 @@ end_wait(void)
 	waiting_since = 0;
 }
 
-/* Lock the file, or find that it cannot be.  False: somebody has locked it. */
-static bool
-lock_file(void)
+static void
+report(const char *failed, const char *name)
 {
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not %s file \"%s\": %m", failed, name),
+			 errdetail("If all processes of this server are killed, the next start will not wait for I/O that they have submitted to io_uring.")));
+}
+
+/* Does an earlier life, or do rings of this one, still hold its lock? */
+static bool
+is_locked(void)
+{
+	bool		locked = false;
+#ifdef F_OFD_GETLK
+	struct flock lock = {.l_type = F_RDLCK,.l_whence = SEEK_SET};
+	int			file = open(LOCKED_FILE, O_RDONLY | O_CLOEXEC | PG_BINARY);
+
+	Assert(locked_file < 0);
+	if (file < 0)
+	{
+		if (errno != ENOENT)
+			report("open", LOCKED_FILE);
+		return false;
+	}
+	if (fcntl(file, F_OFD_GETLK, &lock) != 0)
+		report("look for locks of", LOCKED_FILE);
+	else
+		locked = lock.l_type != F_UNLCK;
+	close(file);
+#endif
+	return locked;
+}
+
+/* Make the file, with the lock that its rings will hold. */
+static void
+make_file(void)
+{
+#ifdef F_OFD_SETLK
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
 	const char *failed = NULL;
 
-	if (locked_file < 0 &&
-		(locked_file = open(LOCKED_FILE, O_RDWR | O_CLOEXEC | PG_BINARY)) < 0)
-		failed = "open";
-	else if (flock(locked_file, LOCK_EX | LOCK_NB) != 0)
-	{
-		if (errno == EWOULDBLOCK || errno == EINTR)
-			return false;
+	if ((unlink(NEW_FILE) != 0 && errno != ENOENT) ||
+		(locked_file = open(NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | PG_BINARY,
+							S_IRUSR | S_IWUSR)) < 0)
+		failed = "create";
+	else if (fcntl(locked_file, F_OFD_SETLK, &lock) != 0)
 		failed = "lock";
-	}
+	else if (fchmod(locked_file, pg_file_create_mode) != 0)
+		failed = "set permissions of";
+	else if (rename(NEW_FILE, LOCKED_FILE) != 0)
+		failed = "rename";
 	if (failed != NULL)
 	{
-		ereport(LOG,
-				(errmsg("could not %s file \"%s\": %m", failed, LOCKED_FILE),
-				 errdetail("If all processes of this server are killed, the next start will not wait for I/O that they have submitted to io_uring.")));
+		report(failed, NEW_FILE);
 		AioForgetLock();
 	}
-	return true;
+#endif
 }
 
 /* Does not unlock what others have open, too. */
@@ -136,11 +183,38 @@ AioForgetLock(void)
 	locked_file = -1;
 }
 
+/* Nothing is in flight, though rings may not be free yet. */
+static void
+remove_file(void)
+{
+	if (unlink(LOCKED_FILE) != 0 && errno != ENOENT)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not remove file \"%s\": %m", LOCKED_FILE)));
+	AioForgetLock();
+}
+
 /* The file to be registered with a ring, or -1 */
 int
 AioLockedFile(void)
 {
 	return locked_file;
+}
+
+/*
+ * Is this process to end?  Without a postmaster, signals are blocked as long as
+ * the server starts.
+ */
+static bool
+is_to_stop(void)
+{
+	sigset_t	pending;
+
+	if (IsPostmasterEnvironment)
+		return AioPostmasterIsToStop();
+	return sigpending(&pending) == 0 &&
+		(sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+		 sigismember(&pending, SIGQUIT));
 }
 
 /*
@@ -153,13 +227,14 @@ AioAwaitEarlierLife(void)
 	if (IsUnderPostmaster)
 		return;
 
-	Assert(locked_file < 0);
 	quiet = by_lock = false;
-	while (!lock_file())
+	if (locked_file >= 0)
+		return;					/* kept after a crash */
+	while (is_locked())
 	{
 		int			ms = wait_on(true);
 
-		if (AioPostmasterIsToStop())
+		if (is_to_stop())
 			ereport(FATAL,
 					(errcode(ERRCODE_ADMIN_SHUTDOWN),
 					 errmsg("stopped while waiting for I/O of an earlier postmaster")));
@@ -168,8 +243,10 @@ AioAwaitEarlierLife(void)
 	end_wait();
 
 	/* with other methods nothing outlives its process */
-	if (io_method != IOMETHOD_IO_URING)
-		AioForgetLock();
+	if (io_method == IOMETHOD_IO_URING && !IsBootstrapProcessingMode())
+		make_file();
+	else
+		remove_file();
 }
 
 static bool
@@ -191,7 +268,7 @@ in_flight(void)
 		AioUringCloseRings();
 		AioForgetLock();
 	}
-	return !lock_file();
+	return is_locked();
 #else
 	return false;
 #endif
@@ -219,11 +296,12 @@ AioLookAgain(void)
 	return waiting_since != 0 ? wait_on(false) : -1;
 }
 
-/* The postmaster has let go of all rings. */
+/* This process has let go of all rings, to end or to start anew. */
 void
 AioEndLife(void)
 {
-	if (quiet && locked_file >= 0)
-		flock(locked_file, LOCK_UN);
-	AioForgetLock();
+	if (!quiet)
+		AioForgetLock();
+	else if (proc_exit_inprogress && locked_file >= 0)
+		remove_file();
 }

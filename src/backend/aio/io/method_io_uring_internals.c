@@ -64,6 +64,9 @@ AioUringCloseRings(void)
 static void
 at_shmem_exit(int code, Datum arg)
 {
+	/* the postmaster has done so when its children were gone */
+	if (!IsPostmasterEnvironment)
+		(void) AioNothingInFlight();
 	AioUringCloseRings();
 	AioEndLife();
 }

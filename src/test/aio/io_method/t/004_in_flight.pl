@@ -10,11 +10,12 @@
 use strict;
 use warnings FATAL => 'all';
 
-use Fcntl qw(:flock);
+use Fcntl qw(:DEFAULT :flock :seek);
 use FindBin;
 use lib "$FindBin::RealBin/../..";
 
 use AioLoad;
+use IPC::Run ();
 use POSIX qw(mkfifo);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -150,38 +151,64 @@ like($said, qr/LOG:  counters of io_uring are damaged/, 'damaged counters are to
 $session->{run}->finish;
 $node->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
 
+# A lock that belongs to an open file, to read or to write.
+sub lock_file
+{
+	my ($file, $type) = @_;
+	my $F_OFD_SETLK = 37;
+	return fcntl($file, $F_OFD_SETLK, pack('s s x4 q q i x4', $type, SEEK_SET, 0, 0, 0));
+}
+
 # The file that is locked while there are rings
-open my $file, '+<', $node->data_dir . '/PG_VERSION' or die $!;
-ok(!flock($file, LOCK_EX | LOCK_NB), 'a file is locked, by what has been started anew');
+my $name = $node->data_dir . '/pg_dynshmem/aio.lock';
+open my $file, '+<', $name or die "$name: $!";
+ok(!lock_file($file, F_WRLCK), 'a file is locked, by what has been started anew');
 $node->stop('immediate');
-ok(flock($file, LOCK_EX | LOCK_NB), 'and unlocked when the postmaster ends');
+ok(!-e $name, 'and gone when the postmaster ends');
 
 # As long as it is, as by the rings of an earlier life, a start waits.
+sub earlier_life
+{
+	open $file, '+>', $name or die "$name: $!";
+	lock_file($file, F_WRLCK) or die $!;
+}
+
 foreach my $method (qw(io_uring worker))
 {
 	$node->append_conf('postgresql.conf', "io_method = $method");
-	flock($file, LOCK_EX | LOCK_NB) or die $!;
+	earlier_life();
 	$log = -s $node->logfile;
 	command_ok([ 'pg_ctl', '--pgdata' => $node->data_dir, '--log' => $node->logfile, '--no-wait', 'start' ], "$method: started");
 	$said = said($log, 'LOG:  waiting for I/O that processes of an earlier postmaster have begun', 'database system was');
 	unlike($said, qr/database system was/, 'but it waits');
-	flock($file, LOCK_UN);
+	lock_file($file, F_UNLCK);
 	said($log, 'database system is ready to accept connections');
 	$node->_update_pid(1);
-	is(flock($file, LOCK_EX | LOCK_NB) ? 'not locked' : 'locked', $method eq 'io_uring' ? 'locked' : 'not locked', 'then it starts');
-	flock($file, LOCK_UN);
+	is(-e $name ? 'there' : 'gone', $method eq 'io_uring' ? 'there' : 'gone', 'the file is there while there are rings');
 	$node->stop;
 }
 
 # It can be stopped while it waits.
-flock($file, LOCK_EX | LOCK_NB) or die $!;
+earlier_life();
 $log = -s $node->logfile;
 command_ok([ 'pg_ctl', '--pgdata' => $node->data_dir, '--log' => $node->logfile, '--no-wait', 'start' ], 'started');
 said($log, 'LOG:  waiting for I/O that processes of an earlier postmaster have begun');
+$postmaster = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/ ? $1 : die;
 tell_to_stop('smart');
 like(said($log, 'FATAL'), qr/stopped while waiting for I\/O of an earlier postmaster/, 'it can be told to stop while it waits');
-$postmaster = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/ ? $1 : 0 if -e $node->data_dir . '/postmaster.pid';
-flock($file, LOCK_UN);
+ok(postmaster_ends($postmaster), 'and ends');
+
+# So can a server without a postmaster.
+foreach my $signal (qw(INT TERM QUIT))
+{
+	my ($in, $said) = ('', '');
+	my $single = IPC::Run::start [ 'postgres', '--single', '-D', $node->data_dir, 'postgres' ], '<', \$in, '>&', \$said;
+	IPC::Run::pump $single until $said =~ /waiting for I\/O that processes of an earlier postmaster have begun/ || !$single->pumpable;
+	$single->signal($signal);
+	IPC::Run::finish $single;
+	like($said, qr/FATAL:  stopped while waiting for I\/O of an earlier postmaster/, "$signal ends a server without a postmaster that waits");
+}
+close $file;
 
 # All processes are killed at once, and the rings are gone soon.
 $node->append_conf('postgresql.conf', 'io_method = io_uring');
@@ -190,4 +217,36 @@ $node->kill9;
 start_after_kill($node);
 is($node->safe_psql('postgres', 'SELECT 1'), 1, 'it starts after its postmaster was killed');
 $node->stop;
+
+# Who may only read the data directory locks what he can, and is in nobody's way.
+my $open = PostgreSQL::Test::Cluster->new('open');
+$open->init(extra => ['--allow-group-access']);
+$open->append_conf('postgresql.conf', "io_method = io_uring\nrestart_after_crash = on\nautovacuum = off\nmax_connections = 20");
+$name = $open->data_dir . '/pg_dynshmem/aio.lock';
+append_to_file($name, '');
+my @readers;
+my $read = sub {
+	foreach ($name, $open->data_dir . '/PG_VERSION')
+	{
+		open my $reader, '<', $_ or die "$_: $!";
+		lock_file($reader, F_RDLCK);
+		flock($reader, LOCK_EX | LOCK_NB);
+		push @readers, $reader;
+	}
+};
+$read->();
+$open->start;
+$read->();
+ok(!lock_file($readers[2], F_RDLCK), 'a start makes and locks a file of its own');
+is((stat $readers[2])[2] & 0777, 0640, 'whose permissions are as those of others');
+$log = -s $open->logfile;
+kill 'KILL', $open->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
+$open->wait_for_log($begins, $log);
+$open->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
+ok(!lock_file($readers[2], F_RDLCK), 'and keeps it after a crash');
+$open->kill9;
+start_after_kill($open);
+$read->();
+ok(!lock_file($readers[4], F_RDLCK), 'a start after a kill makes another');
+$open->stop;
 done_testing();
