@@ -56,9 +56,11 @@ typedef struct RiSource
 {
 	Oid			trigger;		/* hash key */
 	Oid			relid;			/* its table */
+	Oid			key_index;		/* of a key that is checked later */
 	bool		by_old_rows;	/* keys are those of rows that are gone */
 	AioRiSearch *search;		/* of a foreign key, or NULL */
 	AioRecheck *recheck;		/* of a key that is checked later, or NULL */
+	bool		filled;			/* is the rest known? */
 	TupleTableSlot *slot;		/* for rows of the table */
 	AioTriggerUsage *usage;		/* NULL: nothing is searched for */
 } RiSource;
@@ -187,14 +189,15 @@ find_trigger(Relation rel, Oid trigger)
 	return NULL;
 }
 
+/* Find out what the events of this trigger search for. */
 static void
 fill_source(RiSource *source, Relation rel, const Trigger *trigger)
 {
 	int			type = RI_FKey_trigger_type(trigger->tgfoid);
 	AioRiConstraint constraint;
 
-	if (trigger->tgfoid == F_UNIQUE_KEY_RECHECK)
-		source->recheck = AioMakeRecheck(rel, trigger->tgconstrindid);
+	if (OidIsValid(source->key_index))
+		source->recheck = AioMakeRecheck(rel, source->key_index);
 	else if (type != RI_TRIGGER_NONE)
 	{
 		AioRiGetConstraint(trigger->tgconstraint, &constraint);
@@ -211,33 +214,50 @@ fill_source(RiSource *source, Relation rel, const Trigger *trigger)
 								 table_slot_callbacks(rel));
 }
 
-/* What the events of this trigger search for.  May look up catalogs. */
-static RiSource *
-get_source(AioRiAhead *ahead, Oid trigger, Oid relid)
+/*
+ * INVARIANT-NEW-compiles: what concerns an index is found out, and its
+ * expressions are evaluated, only for events that are fired as the current
+ * user.  Others leave the source as it is.
+ */
+static inline bool
+is_of_user(const RiSource *source, const AioTriggerEvent *event)
 {
-	RiSource   *source = hash_search(ahead->sources, &trigger, HASH_FIND, NULL);
-	RiSource	fresh = {.trigger = trigger,.relid = relid};
+	return !OidIsValid(source->key_index) || event->role == GetUserId();
+}
+
+/*
+ * What the trigger of this event searches for; NULL if it would do so as
+ * somebody else than the current user, and that matters.  May look up catalogs.
+ */
+static RiSource *
+get_source(AioRiAhead *ahead, const AioTriggerEvent *event)
+{
+	RiSource   *source = hash_search(ahead->sources, &event->trigger, HASH_FIND, NULL);
+	RiSource	fresh = {.trigger = event->trigger,.relid = event->relid};
 	const Trigger *found;
 	Relation	rel;
 	MemoryContext old;
 
-	if (source != NULL)
-		return source;
+	if (source != NULL && (source->filled || !is_of_user(source, event)))
+		return source->filled && is_of_user(source, event) ? source : NULL;
 	old = MemoryContextSwitchTo(ahead->context);
 
 	/* a row of it is being checked, or will be: it is locked */
-	rel = table_open(relid, NoLock);
-	found = find_trigger(rel, trigger);
-	if (found != NULL && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+	rel = table_open(event->relid, NoLock);
+	found = find_trigger(rel, event->trigger);
+	if (found != NULL && found->tgfoid == F_UNIQUE_KEY_RECHECK)
+		fresh.key_index = found->tgconstrindid;
+	fresh.filled = is_of_user(&fresh, event);
+	if (found != NULL && fresh.filled && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
 		!RelationUsesLocalBuffers(rel))
 		fill_source(&fresh, rel, found);
 	table_close(rel, NoLock);
 	MemoryContextSwitchTo(old);
 	if (fresh.slot != NULL)
-		fresh.usage = AioTriggerUsageIn(ahead->queue, trigger);
-	source = hash_search(ahead->sources, &trigger, HASH_ENTER, NULL);
+		fresh.usage = AioTriggerUsageIn(ahead->queue, event->trigger);
+	source = hash_search(ahead->sources, &event->trigger, HASH_ENTER, NULL);
 	*source = fresh;
-	return source;
+	return fresh.filled ? source : NULL;
 }
 
 /* Is the page of a row in memory, or on its way from now on? */
@@ -305,11 +325,8 @@ add_event(AioRiAhead *ahead, RiEvent *event, bool near, bool *has_read)
 	AioGetTriggerEvent(&event->cursor, &queued);
 	if (!queued.in_table)
 		return false;
-	source = get_source(ahead, queued.trigger, queued.relid);
-
-	/* expressions of an index are evaluated as the trigger would */
-	if (!searches(ahead, source) ||
-		(source->recheck != NULL && queued.role != GetUserId()))
+	source = get_source(ahead, &queued);
+	if (source == NULL || !searches(ahead, source))
 		return false;
 	row = get_row(source, &queued, has_read);
 	event->row_wanted = row == NULL;
@@ -332,8 +349,8 @@ add_again(AioRiAhead *ahead, RiEvent *event, bool *has_read)
 		memchr(event->steps.begun, true, sizeof(event->steps.begun)) == NULL)
 		return;
 	AioGetTriggerEvent(&event->cursor, &queued);
-	source = get_source(ahead, queued.trigger, queued.relid);
-	row = get_row(source, &queued, has_read);
+	source = get_source(ahead, &queued);
+	row = source == NULL ? NULL : get_row(source, &queued, has_read);
 	if (row == NULL)
 		return;
 	add_keys(ahead, source, row, event, !event->row_wanted, true);
@@ -465,8 +482,8 @@ count_wait(AioRiAhead *ahead)
 	int			limit;
 
 	AioGetTriggerEvent(&aio_trigger_due.cursor, &event);
-	source = get_source(ahead, event.trigger, event.relid);
-	if (!searches(ahead, source) ||
+	source = get_source(ahead, &event);
+	if (source == NULL || !searches(ahead, source) ||
 		(!AIO_LOOKUPS_FORCED && !searches_in(source, aio_rel_missed)))
 		return;
 	if (ahead->open)

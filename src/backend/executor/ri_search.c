@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/relation.h"
 #include "aio/executor_partition.h"
@@ -30,6 +31,7 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_partitioned_table.h"
 #include "common/hashfn.h"
 #include "parser/parse_coerce.h"
 #include "replication/logicalrelation.h"
@@ -39,6 +41,7 @@
 #include "utils/memutils.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* partitions of a table that are searched if it is not known which is meant */
 #define PARTITIONS_MAX	16
@@ -243,16 +246,39 @@ AioRiGetTarget(AioRiSearch *search, Oid relid)
 }
 
 /*
+ * The partition key of a table; NULL if it has expressions.  To load these is
+ * to fold their constants, which calls functions of users, as whoever the user
+ * is now: INVARIANT-NEW-compiles.
+ */
+static PartitionKey
+key_of_columns(Relation rel)
+{
+	HeapTuple	tuple;
+	bool		plain;
+
+	if (rel->rd_partkey != NULL)
+		return rel->rd_partkey;
+	tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(RelationGetRelid(rel)));
+	plain = HeapTupleIsValid(tuple) &&
+		heap_attisnull(tuple, Anum_pg_partitioned_table_partexprs, NULL);
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return plain ? RelationGetPartitionKey(rel) : NULL;
+}
+
+/*
  * The partition that has the row's key, if the partition key is a part of it.
  * Returns InvalidOid if that is not so.
  */
 static Oid
 find_partition(const AioRiSearch *search, Relation rel, TupleTableSlot *row)
 {
-	PartitionKey key = RelationGetPartitionKey(rel);
+	PartitionKey key = key_of_columns(rel);
 	Datum		values[PARTITION_MAX_KEYS];
 	bool		isnull[PARTITION_MAX_KEYS];
 
+	if (key == NULL)
+		return InvalidOid;
 	for (int n = 0; n < key->partnatts; n++)
 	{
 		int			i = 0;

@@ -12,7 +12,9 @@
  *
  * Expressions, which an exclusion constraint may have, have been evaluated for
  * the row when it was inserted, so evaluating them raises nothing.  Functions
- * of users are not called.
+ * of users are not called, neither by that nor to fold constants: an index
+ * whose expressions or predicate have any is left alone before anything is made
+ * of these.
  *
  * Nothing is kept of an index but copies.  It is open only while probes run, if
  * nobody is in the way.  It cannot be altered while checks are queued; one that
@@ -28,14 +30,17 @@
 
 #include "access/relation.h"
 #include "catalog/index.h"
+#include "catalog/pg_index.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
 #include "ri.h"
+#include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* keys that are remembered, a power of 2 */
 #define SEEN_KEYS	1024
@@ -111,6 +116,31 @@ compile(void *arg)
 }
 
 /*
+ * INVARIANT-NEW-compiles: could anything that is made of an index's expressions
+ * and its predicate, as they are in the catalog, call functions of users?
+ */
+static bool
+runs_users_code(Relation index)
+{
+	static const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID,
+										ObjectIdGetDatum(RelationGetRelid(index)));
+	bool		result = !HeapTupleIsValid(tuple);
+
+	for (int i = 0; i < lengthof(columns) && !result; i++)
+	{
+		bool		isnull;
+		Datum		tree = SysCacheGetAttr(INDEXRELID, tuple, columns[i], &isnull);
+
+		result = !isnull &&
+			AioExpressionHasSideEffects(stringToNode(TextDatumGetCString(tree)), 0);
+	}
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
  * What checks of this table's rows in one of its indexes read; NULL if that
  * cannot be looked up.  Allocated in the current memory context.
  */
@@ -120,7 +150,6 @@ AioMakeRecheck(Relation rel, Oid indexid)
 	Relation	index = AioOpenIfFree(indexid);
 	AioRiTarget target = {.table = RelationGetRelid(rel),.index = indexid};
 	AioRecheck *recheck = NULL;
-	IndexInfo  *info;
 
 	if (index == NULL)
 		return NULL;
@@ -128,13 +157,11 @@ AioMakeRecheck(Relation rel, Oid indexid)
 	target.lookup.heap = rel;
 	target.lookup.direction = ForwardScanDirection;
 	target.lookup.ops = AioLookupAm(index, rel);
-	info = BuildIndexInfo(index);
-	if (target.lookup.ops != NULL &&
-		!AioExpressionHasSideEffects((Node *) info->ii_Expressions, 0))
+	if (target.lookup.ops != NULL && !runs_users_code(index))
 	{
 		recheck = palloc0(sizeof(AioRecheck));
 		recheck->target = target;
-		recheck->info = info;
+		recheck->info = BuildIndexInfo(index);
 		recheck->estate = CreateExecutorState();
 		set_types(recheck, rel);
 		set_keys(recheck, index);
