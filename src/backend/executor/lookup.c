@@ -35,6 +35,7 @@
 #include "lookup.h"
 #include "miscadmin.h"
 #include "storage/aio.h"
+#include "storage/lock.h"
 #include "utils/rel.h"
 
 /*
@@ -159,7 +160,14 @@ page_is_missed(ReadBuffersOperation *operation)
 	aio_in_read_hook = true;
 	PG_TRY();
 	{
+#ifdef USE_ASSERT_CHECKING
+		long		nlocks = hash_get_num_entries(GetLockMethodLocalHash());
+#endif
+
 		wait_begins(run->query, operation->rel, operation->blocknum);
+
+		/* INVARIANT-NEW-locks: nothing is locked that a statement would not */
+		Assert(hash_get_num_entries(GetLockMethodLocalHash()) == nlocks);
 	}
 	PG_FINALLY();
 	{

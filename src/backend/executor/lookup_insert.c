@@ -563,7 +563,7 @@ AioFindInsertLookups(ModifyTableState *mtstate, PlanState *root, bool *later)
 	}
 	*later = AioExpressionHasSideEffects((Node *) plan->targetlist, AIO_FIXED) &&
 		(AioExpressionHasSideEffects((Node *) plan->targetlist, AIO_AHEAD) ||
-		 !AioPlanChangesNothing(root, false));
+		 !AioPlanChangesNothing(root));
 
 	/* a target list can be evaluated later for one purpose only */
 	if (*later && !is_read(insert, mtstate->resultRelInfo, NULL))

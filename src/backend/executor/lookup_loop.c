@@ -161,7 +161,7 @@ rows_have_side_effects(AioLookupLoop *loop)
 		return false;
 	loop->undisturbed = true;
 	return loop->lookups->all_wanted ||
-		!AioPlanChangesNothing(loop->lookups->top, false) ||
+		!AioPlanChangesNothing(loop->lookups->top) ||
 		rows_do(loop, AIO_AHEAD);
 }
 

@@ -10,7 +10,8 @@
  * may have to be fetched from a TOAST table.
  *
  * Nothing is opened, locked or looked up in catalogs here, except for the
- * properties of functions and types.
+ * properties of functions and types, and of the indexes of a table into which a
+ * statement inserts that may look up ahead what it conflicts with.
  *
  * Tests: src/test/aio/lookup.
  *

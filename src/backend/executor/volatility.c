@@ -44,9 +44,9 @@
 #include "executor/executor.h"
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
@@ -55,6 +55,53 @@
  * What is fixed
  * ------------------------------------------------------------------------
  */
+
+/*
+ * Is this function declared IMMUTABLE, and depends on a setting all the same?
+ * These are all whose code leads to the variable of one, of those in C, but for
+ * what takes or gives a type that nothing is evaluated ahead of; 007_when.pl
+ * notices when PostgreSQL has got others.
+ */
+static bool
+depends_on_setting(Oid funcid)
+{
+	switch (funcid)
+	{
+			/* quote_all_identifiers */
+		case F_QUOTE_IDENT:
+			/* timezone_abbreviations, and the time zone's own ones */
+		case F_TIMEZONE_TEXT_TIMESTAMP:
+		case F_TIMEZONE_TEXT_TIMESTAMPTZ:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT:
+		case F_DATE_ADD_TIMESTAMPTZ_INTERVAL_TEXT:
+		case F_DATE_SUBTRACT_TIMESTAMPTZ_INTERVAL_TEXT:
+		case F_GENERATE_SERIES_TIMESTAMPTZ_TIMESTAMPTZ_INTERVAL_TEXT:
+		case F_JSONB_PATH_EXISTS:
+		case F_JSONB_PATH_EXISTS_OPR:
+		case F_JSONB_PATH_MATCH:
+		case F_JSONB_PATH_MATCH_OPR:
+		case F_JSONB_PATH_QUERY:
+		case F_JSONB_PATH_QUERY_ARRAY:
+		case F_JSONB_PATH_QUERY_FIRST:
+			/* timezone */
+		case F_AGE_TIMESTAMPTZ_TIMESTAMPTZ:
+			/* client_encoding */
+		case F_JSON_SEND:
+		case F_JSONB_SEND:
+		case F_JSONPATH_SEND:
+		case F_UNKNOWNSEND:
+			/* search_path, in which conversions are searched for */
+		case F_XML_IS_WELL_FORMED_CONTENT:
+		case F_XML_IS_WELL_FORMED_DOCUMENT:
+			/* none, but what somebody may alter */
+		case F_TS_LEXIZE:
+			return true;
+
+		default:
+			/* extra_float_digits, bytea_output, intervalstyle, datestyle */
+			return get_func_rettype(funcid) == CSTRINGOID;
+	}
+}
 
 /*
  * Does what this function of PostgreSQL gives depend on nothing but its
@@ -74,7 +121,8 @@ function_is_fixed(Oid funcid)
 		case F_UUIDV4:
 			return true;
 		default:
-			return func_volatile(funcid) == PROVOLATILE_IMMUTABLE;
+			return func_volatile(funcid) == PROVOLATILE_IMMUTABLE &&
+				!depends_on_setting(funcid);
 	}
 }
 
@@ -217,12 +265,6 @@ AioScanMayBeAhead(PlanState *node, bool fixed)
  * ------------------------------------------------------------------------
  */
 
-/* How much users' functions are believed. */
-typedef struct Trust
-{
-	bool		labels;			/* one that is not VOLATILE changes nothing */
-} Trust;
-
 /* May one of PostgreSQL's own functions change what others give? */
 static bool
 builtin_may_change(Oid funcid)
@@ -274,30 +316,96 @@ builtin_may_change(Oid funcid)
 static bool
 function_may_change(Oid funcid, void *context)
 {
-	const Trust *trust = context;
-	char		volatility;
-
 	if (funcid < FirstGenbkiObjectId)
 		return builtin_may_change(funcid);
-	volatility = func_volatile(funcid);
-	if (trust->labels)
-		return volatility == PROVOLATILE_VOLATILE;
-	return volatility != PROVOLATILE_IMMUTABLE || AioFunctionIsUserCode(funcid);
+
+	/* whatever it is declared, it may call another that is VOLATILE */
+	return func_volatile(funcid) != PROVOLATILE_IMMUTABLE ||
+		AioFunctionIsUserCode(funcid);
 }
 
 static bool
-operator_may_change(Oid operator, const Trust *trust)
+operator_may_change(Oid operator)
 {
 	return OidIsValid(operator) &&
-		function_may_change(get_opcode(operator), unconstify(Trust *, trust));
+		function_may_change(get_opcode(operator), NULL);
 }
 
+/*
+ * Do PostgreSQL's own functions call functions that somebody has written for
+ * values of this type?  Those of records, arrays and ranges compare what these
+ * consist of by its own operator class.
+ */
 static bool
-any_operator_may_change(const Oid *operators, int n, const Trust *trust)
+type_may_change(Oid type)
+{
+	Oid			element = get_element_type(type);
+
+	if (type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID)
+		return true;
+	if (type < FirstGenbkiObjectId)
+		return false;
+	if (OidIsValid(element))
+		return !type_is_enum(getBaseType(element));
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_BASE:
+		case TYPTYPE_ENUM:
+			return false;
+		case TYPTYPE_DOMAIN:
+			return type_may_change(getBaseType(type));
+		default:
+			return true;
+	}
+}
+
+/* Of any of these arguments, which may be those of an aggregate? */
+static bool
+any_type_may_change(List *args)
+{
+	foreach_ptr(Node, arg, args)
+	{
+		if (IsA(arg, TargetEntry))
+			arg = (Node *) ((TargetEntry *) arg)->expr;
+		if (type_may_change(exprType(arg)))
+			return true;
+	}
+	return false;
+}
+
+/* May comparing these columns of a plan's rows change something? */
+static bool
+comparing_may_change(const Plan *plan, int n, const AttrNumber *columns,
+					 const Oid *operators)
 {
 	for (int i = 0; i < n; i++)
 	{
-		if (operator_may_change(operators[i], trust))
+		TargetEntry *column = get_tle_by_resno(plan->targetlist, columns[i]);
+
+		if (column == NULL || operator_may_change(operators[i]) ||
+			(operators[i] < FirstGenbkiObjectId &&
+			 type_may_change(exprType((Node *) column->expr))))
+			return true;
+	}
+	return false;
+}
+
+/* May making groups? */
+static bool
+grouping_may_change(const Plan *input, const Agg *agg)
+{
+	if (comparing_may_change(input, agg->numCols, agg->grpColIdx,
+							 agg->grpOperators))
+		return true;
+	foreach_node(Agg, other, agg->chain)
+	{
+		const Sort *sort = (const Sort *) other->plan.lefttree;
+
+		if (comparing_may_change(input, other->numCols, other->grpColIdx,
+								 other->grpOperators) ||
+			(sort != NULL &&
+			 comparing_may_change(input, sort->numCols, sort->sortColIdx,
+								  sort->sortOperators)))
 			return true;
 	}
 	return false;
@@ -331,11 +439,44 @@ makes_json_by_cast(Node *node, List *args)
 	return false;
 }
 
+/* The arguments of a call of one function, which may be PostgreSQL's own. */
+static List *
+arguments_of(const Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_FuncExpr:
+			return ((const FuncExpr *) node)->args;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			return ((const OpExpr *) node)->args;
+		case T_ScalarArrayOpExpr:
+			/* of an array, elements are compared */
+			return list_make1(linitial(((const ScalarArrayOpExpr *) node)->args));
+		case T_Aggref:
+			return ((const Aggref *) node)->args;
+		case T_WindowFunc:
+			return ((const WindowFunc *) node)->args;
+		case T_RowCompareExpr:
+			return ((const RowCompareExpr *) node)->largs;
+		default:
+			return NIL;
+	}
+}
+
+/* check_functions_in_node() */
+static bool
+is_builtin(Oid funcid, void *context)
+{
+	return funcid < FirstGenbkiObjectId;
+}
+
 /* expression_tree_walker: may evaluating this change something? */
 static bool
-may_change(Node *node, void *context)
+node_of_expression_may_change(Node *node, void *context)
 {
-	const Trust *trust = context;
+	List	   *args;
 
 	if (node == NULL)
 		return false;
@@ -345,18 +486,6 @@ may_change(Node *node, void *context)
 		case T_NextValueExpr:
 		case T_JsonExpr:
 			return true;
-		case T_FuncExpr:
-			if (makes_json_by_cast(node, ((FuncExpr *) node)->args))
-				return true;
-			break;
-		case T_Aggref:
-			if (makes_json_by_cast(node, ((Aggref *) node)->args))
-				return true;
-			break;
-		case T_WindowFunc:
-			if (makes_json_by_cast(node, ((WindowFunc *) node)->args))
-				return true;
-			break;
 		case T_JsonConstructorExpr:
 			if (makes_json_by_cast(node, ((JsonConstructorExpr *) node)->args))
 				return true;
@@ -367,24 +496,60 @@ may_change(Node *node, void *context)
 				!type_is_enum(((CoerceViaIO *) node)->resulttype))
 				return true;
 			break;
+		case T_MinMaxExpr:
+			/* compares as a sort does */
+			if (type_may_change(((MinMaxExpr *) node)->minmaxtype) ||
+				(((MinMaxExpr *) node)->minmaxtype >= FirstGenbkiObjectId &&
+				 !type_is_enum(((MinMaxExpr *) node)->minmaxtype)))
+				return true;
+			break;
 		case T_SortGroupClause:
-			return operator_may_change(((SortGroupClause *) node)->eqop, trust) ||
-				operator_may_change(((SortGroupClause *) node)->sortop, trust);
+			return operator_may_change(((SortGroupClause *) node)->eqop) ||
+				operator_may_change(((SortGroupClause *) node)->sortop);
 		default:
 			break;
 	}
-	if (check_functions_in_node(node, function_may_change, context))
+	args = arguments_of(node);
+	if (args != NIL &&
+		(makes_json_by_cast(node, args) ||
+		 (check_functions_in_node(node, is_builtin, NULL) &&
+		  any_type_may_change(args))))
 		return true;
-	return expression_tree_walker(node, may_change, context);
+	if (check_functions_in_node(node, function_may_change, NULL))
+		return true;
+	return expression_tree_walker(node, node_of_expression_may_change, NULL);
 }
 
-/* May a trigger of a row do something before the statement ends? */
+/* Likewise, of an expression or a list of them. */
 static bool
-trigger_may_change(const Trigger *trigger)
+may_change(const void *expression)
 {
-	/* what comes after the row waits for the end, but not its condition */
-	return TRIGGER_FOR_ROW(trigger->tgtype) &&
-		(!TRIGGER_FOR_AFTER(trigger->tgtype) || trigger->tgqual != NULL);
+	return node_of_expression_may_change(unconstify(void *, expression), NULL);
+}
+
+/*
+ * May a trigger do something before the statement ends, and after it has begun?
+ * That before the topmost node is the first thing that is done.
+ */
+static bool
+trigger_may_change(const Trigger *trigger, bool is_top)
+{
+	/* what comes after waits for the end, but not its condition */
+	if (TRIGGER_FOR_AFTER(trigger->tgtype))
+		return trigger->tgqual != NULL;
+	return TRIGGER_FOR_ROW(trigger->tgtype) || !is_top;
+}
+
+/* May those of this table?  Of a statement, they are the first table's. */
+static bool
+triggers_may_change(const ResultRelInfo *rri, bool is_top)
+{
+	for (int i = 0; rri->ri_TrigDesc != NULL && i < rri->ri_TrigDesc->numtriggers; i++)
+	{
+		if (trigger_may_change(&rri->ri_TrigDesc->triggers[i], is_top))
+			return true;
+	}
+	return false;
 }
 
 /* May making the entries of a table's indexes? */
@@ -398,6 +563,7 @@ indexes_may_change(Relation rel)
 
 		if (HeapTupleIsValid(tuple))
 		{
+			const FormData_pg_index *index = (Form_pg_index) GETSTRUCT(tuple);
 			oidvector  *classes = (oidvector *)
 				DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple,
 													   Anum_pg_index_indclass));
@@ -405,7 +571,9 @@ indexes_may_change(Relation rel)
 			result = !heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) ||
 				!heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 			for (int i = 0; i < classes->dim1; i++)
-				result |= classes->values[i] >= FirstGenbkiObjectId;
+				result = result || classes->values[i] >= FirstGenbkiObjectId ||
+					type_may_change(TupleDescAttr(RelationGetDescr(rel),
+												  index->indkey.values[i] - 1)->atttypid);
 			ReleaseSysCache(tuple);
 		}
 		if (result)
@@ -416,28 +584,28 @@ indexes_may_change(Relation rel)
 
 /* May inserting, changing or deleting rows of this table? */
 static bool
-table_may_change(ResultRelInfo *rri, Trust *trust)
+table_may_change(ResultRelInfo *rri, CmdType operation)
 {
 	Relation	rel = rri->ri_RelationDesc;
 	TupleConstr *constr = RelationGetDescr(rel)->constr;
 
 	if (rri->ri_FdwRoutine != NULL || rel->rd_rel->relkind == RELKIND_VIEW ||
-		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ||
-		indexes_may_change(rel))
+		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		return true;
-	for (int i = 0; rri->ri_TrigDesc != NULL && i < rri->ri_TrigDesc->numtriggers; i++)
-	{
-		if (trigger_may_change(&rri->ri_TrigDesc->triggers[i]))
-			return true;
-	}
-	if (rel->rd_rel->relispartition &&
-		may_change((Node *) RelationGetPartitionQual(rel), trust))
+	if (operation == CMD_DELETE)
+		return false;
+
+	/*
+	 * INVARIANT-NEW-locks: what a partition's rows are checked for is had
+	 * from its parent, which would have to be locked.
+	 */
+	if (rel->rd_rel->relispartition || indexes_may_change(rel))
 		return true;
 	if (constr == NULL)
 		return false;
 	for (int i = 0; i < constr->num_check; i++)
 	{
-		if (may_change(stringToNode(constr->check[i].ccbin), trust))
+		if (may_change(stringToNode(constr->check[i].ccbin)))
 			return true;
 	}
 	return constr->has_generated_stored;
@@ -445,25 +613,28 @@ table_may_change(ResultRelInfo *rri, Trust *trust)
 
 /* May a node that changes tables? */
 static bool
-modify_may_change(ModifyTableState *node, Trust *trust)
+modify_may_change(ModifyTableState *node)
 {
 	const ModifyTable *plan = castNode(ModifyTable, node->ps.plan);
 	char		kind = node->rootResultRelInfo->ri_RelationDesc->rd_rel->relkind;
+	bool		is_top = &plan->plan == node->ps.state->es_plannedstmt->planTree;
 
 	/* rows may go to partitions that nobody has looked at yet */
 	if (plan->withCheckOptionLists != NIL ||
-		(kind == RELKIND_PARTITIONED_TABLE && node->operation != CMD_DELETE))
+		(kind == RELKIND_PARTITIONED_TABLE && node->operation != CMD_DELETE) ||
+		triggers_may_change(node->rootResultRelInfo, is_top))
 		return true;
 	for (int i = 0; i < node->mt_nrels; i++)
 	{
-		if (table_may_change(&node->resultRelInfo[i], trust))
+		if (triggers_may_change(&node->resultRelInfo[i], is_top) ||
+			table_may_change(&node->resultRelInfo[i], node->operation))
 			return true;
 	}
-	return may_change((Node *) plan->returningLists, trust) ||
-		may_change((Node *) plan->onConflictSet, trust) ||
-		may_change(plan->onConflictWhere, trust) ||
-		may_change((Node *) plan->mergeActionLists, trust) ||
-		may_change((Node *) plan->mergeJoinConditions, trust);
+	return may_change(plan->returningLists) ||
+		may_change(plan->onConflictSet) ||
+		may_change(plan->onConflictWhere) ||
+		may_change(plan->mergeActionLists) ||
+		may_change(plan->mergeJoinConditions);
 }
 
 /* May searching this index, or NULL? */
@@ -473,95 +644,116 @@ search_may_change(Relation index)
 	return index != NULL && AioIndexRunsUserCode(index);
 }
 
+/* May looking up the keys of a Memoize node? */
+static bool
+hashing_may_change(const Memoize *plan)
+{
+	for (int i = 0; i < plan->numKeys; i++)
+	{
+		if (operator_may_change(plan->hashOperators[i]) ||
+			(plan->hashOperators[i] < FirstGenbkiObjectId &&
+			 type_may_change(exprType(list_nth(plan->param_exprs, i)))))
+			return true;
+	}
+	return false;
+}
+
 /* May what a node does, besides its target list and its conditions? */
 static bool
-node_may_change(PlanState *state, Trust *trust)
+node_may_change(PlanState *state)
 {
 	Plan	   *plan = state->plan;
 
 	switch (nodeTag(plan))
 	{
 		case T_ModifyTable:
-			return modify_may_change(castNode(ModifyTableState, state), trust);
+			return modify_may_change(castNode(ModifyTableState, state));
 		case T_Result:
-			return may_change(((Result *) plan)->resconstantqual, trust);
+			return may_change(((Result *) plan)->resconstantqual);
 		case T_MergeAppend:
-			return any_operator_may_change(((MergeAppend *) plan)->sortOperators,
-										   ((MergeAppend *) plan)->numCols, trust);
+			return comparing_may_change(plan, ((MergeAppend *) plan)->numCols,
+										((MergeAppend *) plan)->sortColIdx,
+										((MergeAppend *) plan)->sortOperators);
 		case T_RecursiveUnion:
-			return any_operator_may_change(((RecursiveUnion *) plan)->dupOperators,
-										   ((RecursiveUnion *) plan)->numCols, trust);
+			return comparing_may_change(plan, ((RecursiveUnion *) plan)->numCols,
+										((RecursiveUnion *) plan)->dupColIdx,
+										((RecursiveUnion *) plan)->dupOperators);
 		case T_SampleScan:
-			return may_change((Node *) ((SampleScan *) plan)->tablesample, trust);
+			return may_change(((SampleScan *) plan)->tablesample);
 		case T_IndexScan:
 			return search_may_change(((IndexScanState *) state)->iss_RelationDesc) ||
-				may_change((Node *) ((IndexScan *) plan)->indexqualorig, trust) ||
-				may_change((Node *) ((IndexScan *) plan)->indexorderbyorig, trust);
+				may_change(((IndexScan *) plan)->indexqualorig) ||
+				may_change(((IndexScan *) plan)->indexorderbyorig);
 		case T_IndexOnlyScan:
 			return search_may_change(((IndexOnlyScanState *) state)->ioss_RelationDesc) ||
-				may_change((Node *) ((IndexOnlyScan *) plan)->indexqual, trust) ||
-				may_change((Node *) ((IndexOnlyScan *) plan)->indexorderby, trust);
+				may_change(((IndexOnlyScan *) plan)->indexqual) ||
+				may_change(((IndexOnlyScan *) plan)->indexorderby);
 		case T_BitmapIndexScan:
 			return search_may_change(((BitmapIndexScanState *) state)->biss_RelationDesc) ||
-				may_change((Node *) ((BitmapIndexScan *) plan)->indexqualorig, trust);
+				may_change(((BitmapIndexScan *) plan)->indexqualorig);
 		case T_BitmapHeapScan:
-			return may_change((Node *) ((BitmapHeapScan *) plan)->bitmapqualorig, trust);
+			return may_change(((BitmapHeapScan *) plan)->bitmapqualorig);
 		case T_TidScan:
-			return may_change((Node *) ((TidScan *) plan)->tidquals, trust);
+			return may_change(((TidScan *) plan)->tidquals);
 		case T_TidRangeScan:
-			return may_change((Node *) ((TidRangeScan *) plan)->tidrangequals, trust);
+			return may_change(((TidRangeScan *) plan)->tidrangequals);
 		case T_FunctionScan:
-			return may_change((Node *) ((FunctionScan *) plan)->functions, trust);
+			return may_change(((FunctionScan *) plan)->functions);
 		case T_ValuesScan:
-			return may_change((Node *) ((ValuesScan *) plan)->values_lists, trust);
+			return may_change(((ValuesScan *) plan)->values_lists);
 		case T_TableFuncScan:
-			return may_change((Node *) ((TableFuncScan *) plan)->tablefunc, trust);
+			return may_change(((TableFuncScan *) plan)->tablefunc);
 		case T_ForeignScan:
 			return ((ForeignScan *) plan)->operation != CMD_SELECT ||
 				AioFindFdw(((ForeignScanState *) state)->fdwroutine) == NULL ||
-				may_change((Node *) ((ForeignScan *) plan)->fdw_exprs, trust);
+				may_change(((ForeignScan *) plan)->fdw_exprs);
 		case T_NestLoop:
-			return may_change((Node *) ((Join *) plan)->joinqual, trust);
+			return may_change(((Join *) plan)->joinqual);
 		case T_MergeJoin:
-			return may_change((Node *) ((Join *) plan)->joinqual, trust) ||
-				may_change((Node *) ((MergeJoin *) plan)->mergeclauses, trust);
+			return may_change(((Join *) plan)->joinqual) ||
+				may_change(((MergeJoin *) plan)->mergeclauses);
 		case T_HashJoin:
-			return may_change((Node *) ((Join *) plan)->joinqual, trust) ||
-				may_change((Node *) ((HashJoin *) plan)->hashclauses, trust);
+			return may_change(((Join *) plan)->joinqual) ||
+				may_change(((HashJoin *) plan)->hashclauses);
 		case T_Memoize:
-			return may_change((Node *) ((Memoize *) plan)->param_exprs, trust) ||
-				any_operator_may_change(((Memoize *) plan)->hashOperators,
-										((Memoize *) plan)->numKeys, trust);
+			return may_change(((Memoize *) plan)->param_exprs) ||
+				hashing_may_change((Memoize *) plan);
 		case T_Sort:
 		case T_IncrementalSort:
-			return any_operator_may_change(((Sort *) plan)->sortOperators,
-										   ((Sort *) plan)->numCols, trust);
+			return comparing_may_change(plan, ((Sort *) plan)->numCols,
+										((Sort *) plan)->sortColIdx,
+										((Sort *) plan)->sortOperators);
 		case T_Group:
-			return any_operator_may_change(((Group *) plan)->grpOperators,
-										   ((Group *) plan)->numCols, trust);
+			return comparing_may_change(outerPlan(plan), ((Group *) plan)->numCols,
+										((Group *) plan)->grpColIdx,
+										((Group *) plan)->grpOperators);
 		case T_Agg:
-			return any_operator_may_change(((Agg *) plan)->grpOperators,
-										   ((Agg *) plan)->numCols, trust);
+			return grouping_may_change(outerPlan(plan), (Agg *) plan);
 		case T_WindowAgg:
-			return any_operator_may_change(((WindowAgg *) plan)->partOperators,
-										   ((WindowAgg *) plan)->partNumCols, trust) ||
-				any_operator_may_change(((WindowAgg *) plan)->ordOperators,
-										((WindowAgg *) plan)->ordNumCols, trust) ||
-				may_change((Node *) ((WindowAgg *) plan)->runConditionOrig, trust) ||
-				may_change(((WindowAgg *) plan)->startOffset, trust) ||
-				may_change(((WindowAgg *) plan)->endOffset, trust);
+			return comparing_may_change(outerPlan(plan), ((WindowAgg *) plan)->partNumCols,
+										((WindowAgg *) plan)->partColIdx,
+										((WindowAgg *) plan)->partOperators) ||
+				comparing_may_change(outerPlan(plan), ((WindowAgg *) plan)->ordNumCols,
+									 ((WindowAgg *) plan)->ordColIdx,
+									 ((WindowAgg *) plan)->ordOperators) ||
+				may_change(((WindowAgg *) plan)->runConditionOrig) ||
+				may_change(((WindowAgg *) plan)->startOffset) ||
+				may_change(((WindowAgg *) plan)->endOffset);
 		case T_Unique:
-			return any_operator_may_change(((Unique *) plan)->uniqOperators,
-										   ((Unique *) plan)->numCols, trust);
+			return comparing_may_change(outerPlan(plan), ((Unique *) plan)->numCols,
+										((Unique *) plan)->uniqColIdx,
+										((Unique *) plan)->uniqOperators);
 		case T_SetOp:
-			return any_operator_may_change(((SetOp *) plan)->cmpOperators,
-										   ((SetOp *) plan)->numCols, trust);
+			return comparing_may_change(outerPlan(plan), ((SetOp *) plan)->numCols,
+										((SetOp *) plan)->cmpColIdx,
+										((SetOp *) plan)->cmpOperators);
 		case T_GatherMerge:
-			return any_operator_may_change(((GatherMerge *) plan)->sortOperators,
-										   ((GatherMerge *) plan)->numCols, trust);
+			return comparing_may_change(plan, ((GatherMerge *) plan)->numCols,
+										((GatherMerge *) plan)->sortColIdx,
+										((GatherMerge *) plan)->sortOperators);
 		case T_Limit:
-			return may_change(((Limit *) plan)->limitOffset, trust) ||
-				may_change(((Limit *) plan)->limitCount, trust);
+			return may_change(((Limit *) plan)->limitOffset) ||
+				may_change(((Limit *) plan)->limitCount);
 		case T_ProjectSet:
 		case T_Append:
 		case T_BitmapAnd:
@@ -585,26 +777,21 @@ node_may_change(PlanState *state, Trust *trust)
 static bool
 plan_may_change(PlanState *state, void *context)
 {
-	Trust	   *trust = context;
-
 	if (state == NULL)
 		return false;
-	return may_change((Node *) state->plan->targetlist, trust) ||
-		may_change((Node *) state->plan->qual, trust) ||
-		node_may_change(state, trust) ||
-		planstate_tree_walker(state, plan_may_change, context);
+	return may_change(state->plan->targetlist) ||
+		may_change(state->plan->qual) ||
+		node_may_change(state) ||
+		planstate_tree_walker(state, plan_may_change, NULL);
 }
 
 /*
  * Can nothing that is done while this plan, which is all of a statement's, is
- * executed change what functions give that are not volatile?  With 'labels',
- * nothing that a user's function may do which is declared so, either: it may
- * still change settings, but it writes to no table.
+ * executed change what functions give that are not volatile, or what is in a
+ * table?
  */
 bool
-AioPlanChangesNothing(PlanState *root, bool labels)
+AioPlanChangesNothing(PlanState *root)
 {
-	Trust		trust = {.labels = labels};
-
-	return !plan_may_change(root, &trust);
+	return !plan_may_change(root, NULL);
 }

@@ -34,8 +34,6 @@
 
 #include "aio/executor_run.h"
 #include "aio/foreign.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
 
 /* rows of a child between two looks at the clock, and time between two looks */
@@ -70,26 +68,14 @@ AioMayReadAhead(ForeignScanState *node)
 	return may_read_ahead(estate) && AioAllRowsWanted(estate, node->ss.ps.plan, true);
 }
 
-/* expression_tree_walker */
-static bool
-has_internal_param(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Param))
-		return castNode(Param, node)->paramkind == PARAM_EXEC;
-	return expression_tree_walker(node, has_internal_param, context);
-}
-
 /*
  * INVARIANT-96: a server is asked before the scan's turn only if it would be
- * asked for the same then, and its tables are the same.  Which scans may be?
+ * asked for the same then, and its tables are the same.  May scans be?
  */
 typedef enum EarlyScans
 {
 	EARLY_UNKNOWN,
 	EARLY_NONE,
-	EARLY_FIXED,				/* whose parameters depend on nothing */
 	EARLY_ALL,
 } EarlyScans;
 
@@ -99,25 +85,21 @@ early_scans(const EState *estate)
 	const AioExecutorRun *run = AioRunning();
 
 	if (run == NULL || run->query->estate != estate ||
-		!AioPlanChangesNothing(run->query->planstate, true))
+		!AioPlanChangesNothing(run->query->planstate))
 		return EARLY_NONE;
-	return AioPlanChangesNothing(run->query->planstate, false) ? EARLY_ALL :
-		EARLY_FIXED;
+	return EARLY_ALL;
 }
 
 static void
 ask(ForeignScanState *node, EarlyScans *early)
 {
-	List	   *params = castNode(ForeignScan, node->ss.ps.plan)->fdw_exprs;
 	const AioFdwRoutine *routine = AioFindFdw(node->fdwroutine);
 
 	if (node->resultRelInfo != NULL || routine == NULL)
 		return;
 	if (*early == EARLY_UNKNOWN)
 		*early = early_scans(node->ss.ps.state);
-	if (*early == EARLY_ALL ||
-		(*early == EARLY_FIXED && !contain_mutable_functions((Node *) params) &&
-		 !has_internal_param((Node *) params, NULL)))
+	if (*early == EARLY_ALL)
 		routine->ReadAhead(node);
 }
 

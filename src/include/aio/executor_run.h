@@ -41,6 +41,6 @@ extern bool AioAllRowsWanted(EState *estate, const Plan *node, bool begun);
 extern bool AioSomebodyIsBetween(const EState *estate);
 
 /* volatility.c */
-extern bool AioPlanChangesNothing(PlanState *root, bool labels);
+extern bool AioPlanChangesNothing(PlanState *root);
 
 #endif							/* AIO_EXECUTOR_RUN_H */

@@ -54,7 +54,8 @@ $node->safe_psql('postgres', qq{$gate;
 		RETURN 0;
 	END \$\$;
 	CREATE FUNCTION mine(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN \$1 % 10; END';
-	CREATE FUNCTION put(i int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN INSERT INTO part0 VALUES (i, 1, 1); RETURN i; END'});
+	CREATE FUNCTION put(i int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN INSERT INTO part0 VALUES (i, 1, 1); RETURN i; END';
+	CREATE FUNCTION put_stable(i int) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN put(i); END'});
 foreach my $i (0 .. 2)
 {
 	my ($host, $port) = ($shards[$i]->host, $shards[$i]->port);
@@ -78,8 +79,8 @@ my $pid = $session->query('SELECT pg_backend_pid()');
 $session->query_safe('SELECT count(*) FROM g WHERE false; SELECT id FROM g LIMIT 1');
 my %plans = (
 	'Merge Append' => 'SELECT count(*) FROM (SELECT id FROM g ORDER BY id OFFSET 0) s',
-	'Append of sorts' => 'SELECT count(*) FROM ((SELECT id FROM gated0 ORDER BY mine(id)) UNION ALL (SELECT id FROM gated1 ORDER BY mine(id)) UNION ALL (SELECT id FROM gated2 ORDER BY mine(id))) s',
-	'Append of aggregates' => 'SELECT count(*) FROM (SELECT mine(id), count(*) FROM gated0 GROUP BY 1 UNION ALL SELECT mine(id), count(*) FROM gated1 GROUP BY 1 UNION ALL SELECT mine(id), count(*) FROM gated2 GROUP BY 1) s');
+	'Append of sorts' => 'SELECT count(*) FROM ((SELECT id FROM gated0 ORDER BY to_char(id % 10, $$9$$)) UNION ALL (SELECT id FROM gated1 ORDER BY to_char(id % 10, $$9$$)) UNION ALL (SELECT id FROM gated2 ORDER BY to_char(id % 10, $$9$$))) s',
+	'Append of aggregates' => 'SELECT count(*) FROM (SELECT to_char(id % 10, $$9$$), count(*) FROM gated0 GROUP BY 1 UNION ALL SELECT to_char(id % 10, $$9$$), count(*) FROM gated1 GROUP BY 1 UNION ALL SELECT to_char(id % 10, $$9$$), count(*) FROM gated2 GROUP BY 1) s');
 my %rows = ('Merge Append' => 1000, 'Append of sorts' => 1000, 'Append of aggregates' => 30);
 foreach my $plan (sort keys %plans)
 {
@@ -177,6 +178,7 @@ my @statements = (
 	'BEGIN; SELECT * FROM ((SELECT put(id) AS n FROM mixed3 WHERE id < 100003) UNION ALL (SELECT id FROM part0 WHERE mine(id) = 1)) s ORDER BY n DESC LIMIT 5; ROLLBACK',
 	'BEGIN; INSERT INTO part0 SELECT n, 1, 1 FROM generate_series(20001, 20003) n UNION ALL SELECT 30000 + count(*), 2, 2 FROM part0 WHERE mine(id) >= 0; SELECT max(id) FROM part0; ROLLBACK',
 	"SET my.min = 1; SELECT length(set_config('my.min', '500', false)) UNION ALL SELECT count(*) FROM part0 WHERE mine(id) >= 0 AND id >= (SELECT current_setting('my.min')::int)",
+	'BEGIN; SELECT put_stable(n) FROM generate_series(20001, 20003) n UNION ALL SELECT count(*) FROM part0 WHERE mine(id) >= 0; ROLLBACK',
 	# errors of servers
 	"SELECT v, id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id",
 	"BEGIN; SAVEPOINT a; SELECT id FROM t WHERE 1 / (id - 500) > -1 ORDER BY id; ROLLBACK TO a; SELECT count(*) FROM t; COMMIT",

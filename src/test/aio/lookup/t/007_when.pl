@@ -102,6 +102,35 @@ $node->safe_psql('postgres', q{
 	INSERT INTO words SELECT i, 'word' || i FROM generate_series(1, 500) i;
 	CREATE UNIQUE INDEX ON words (md5(to_tsvector('simple', body)::text))});
 
+$node->safe_psql('postgres', q{
+	CREATE TYPE noting_eq AS (n int);
+	CREATE FUNCTION noting_eq_cmp(noting_eq, noting_eq) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM set_config('my.n', $1.n::text, false); RETURN $1.n - $2.n; END $$;
+	CREATE FUNCTION noting_eq_eq(noting_eq, noting_eq) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN noting_eq_cmp($1, $2) = 0; END $$;
+	CREATE FUNCTION noting_eq_lt(noting_eq, noting_eq) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN noting_eq_cmp($1, $2) < 0; END $$;
+	CREATE OPERATOR === (LEFTARG = noting_eq, RIGHTARG = noting_eq, FUNCTION = noting_eq_eq);
+	CREATE OPERATOR <<< (LEFTARG = noting_eq, RIGHTARG = noting_eq, FUNCTION = noting_eq_lt);
+	CREATE OPERATOR >>> (LEFTARG = noting_eq, RIGHTARG = noting_eq, FUNCTION = noting_eq_lt);
+	CREATE OPERATOR CLASS noting_eq_ops DEFAULT FOR TYPE noting_eq USING btree AS
+		OPERATOR 1 <<<, OPERATOR 3 ===, OPERATOR 5 >>>, FUNCTION 1 noting_eq_cmp(noting_eq, noting_eq);
+	CREATE TYPE noting_pair AS (n int, x noting_eq);
+	CREATE TYPE level AS ENUM ('low', 'high');
+	CREATE FUNCTION note_statement() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('my.n', '1', false); RETURN NULL; END $$;
+	CREATE FUNCTION note_condition() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('my.n', '1', false); RETURN false; END $$;
+	CREATE TABLE written (x int);
+	CREATE TRIGGER note BEFORE INSERT ON written FOR EACH STATEMENT EXECUTE FUNCTION note_statement();
+	CREATE TABLE written_after AS SELECT 1 AS x;
+	CREATE TRIGGER note AFTER UPDATE ON written_after FOR EACH STATEMENT WHEN (note_condition()) EXECUTE FUNCTION note_statement();
+	CREATE TABLE parted (x int) PARTITION BY RANGE (x);
+	CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
+	INSERT INTO parted SELECT generate_series(1, 300);
+	ANALYZE parted});
+
+# PostgreSQL's functions that are declared IMMUTABLE have been looked through for
+# those whose code reads a setting: depends_on_setting() in volatility.c.  If this
+# fails, there are others: look through them, too.
+is($node->safe_psql('postgres', q{SELECT count(*), md5(string_agg(oid::text, ',' ORDER BY oid)) FROM pg_proc WHERE provolatile = 'i' AND prolang = 12 AND oid < 16384}),
+	'2341|c9919f0e51631b0b9562d155cb401fac', 'functions of which it is known whether they depend on settings');
+
 # What a client sees of these commands, and how much is looked up ahead.
 sub seen
 {
@@ -143,6 +172,11 @@ same(0, 'the date style', "SELECT a.id, b.t, set_config('datestyle', CASE WHEN a
 same(0, 'the date', "SELECT s.id, b.t, set_config('timezone', CASE WHEN s.id < 50 THEN 'Etc/GMT+12' ELSE 'Etc/GMT-14' END, false) IS NULL, s.d = lag(s.d) OVER () FROM (SELECT *, CURRENT_DATE AS d FROM a OFFSET 0) s JOIN b ON b.id = s.fk");
 same(0, 'digits of numbers', "SELECT a.id, b.t, set_config('extra_float_digits', CASE WHEN a.id < 50 THEN '1' ELSE '-15' END, false) $join WHERE (a.x + 1e-14)::text <> '0.1'");
 same(0, 'output of bytea', "SELECT a.id, b.t, set_config('bytea_output', CASE WHEN a.id < 50 THEN 'hex' ELSE 'escape' END, false) $join WHERE a.y::text LIKE '%ff'");
+same(0, 'quotes', "SELECT a.id, b.t, set_config('quote_all_identifiers', (a.id >= 50)::text, false) $join WHERE length(quote_ident(a.who)) + a.zero < 6");
+same(0, 'abbreviations of time zones', "SELECT a.id, b.t, set_config('timezone_abbreviations', CASE WHEN a.id < 50 THEN 'Default' ELSE 'Australia' END, false) $join WHERE timezone('EST', a.at) = '2026-01-14 19:00'");
+same(0, 'the same of sums', "SELECT a.id, b.t, set_config('timezone_abbreviations', CASE WHEN a.id < 50 THEN 'Default' ELSE 'Australia' END, false) $join WHERE date_trunc('day', a.at, 'EST') = '2026-01-14 05:00Z'");
+same(0, 'ages', "SELECT a.id, b.t, set_config('timezone', CASE WHEN a.id < 50 THEN 'UTC' ELSE 'America/Los_Angeles' END, false) $join WHERE age(a.at, '2025-03-15 00:00Z') = '10 mons'");
+same(0, 'output functions', "SELECT a.id, b.t, set_config('bytea_output', CASE WHEN a.id < 50 THEN 'hex' ELSE 'escape' END, false) $join WHERE length(textin(byteaout(a.y))) = 4 AND a.id <> 51");
 same(0, 'the schema', "SELECT a.id, b.t, set_config('search_path', CASE WHEN a.id < 50 THEN 'public' ELSE 'other' END, false) $join WHERE a.id = 1 OR CURRENT_SCHEMA = 'public'");
 same(0, 'the user', "SELECT a.id, b.t, set_config('role', CASE WHEN a.id < 50 THEN 'alice' ELSE 'boss' END, false) $join WHERE a.id = 1 OR CURRENT_USER = 'alice'");
 same(0, 'a function of the user', "SELECT a.id, b.t, set_config('role', CASE WHEN a.id < 50 THEN 'alice' ELSE 'boss' END, false) $join WHERE a.id = 1 OR has_table_privilege('tenants', 'SELECT')");
@@ -158,6 +192,28 @@ same(0, 'an aggregate above', "SELECT 'the one that comes last', last_noted(a.id
 same(0, 'a subquery', "SELECT a.id, b.t, (SELECT lies(a.id) FROM b WHERE id = 1) $join WHERE $setting");
 same(0, 'a sort', "SELECT a.id, b.t $join WHERE $setting ORDER BY lies(a.id)");
 same(0, 'a lateral subquery', "SELECT a.id, x.n, x.t FROM a, LATERAL (SELECT lies(a.id) + 0 AS n, t FROM b WHERE b.id = a.fk OFFSET 0) x WHERE $setting");
+
+# PostgreSQL's own functions for arrays and records call such functions.
+same(0, 'a comparison of arrays', "SELECT ARRAY[ROW(a.id)::noting_eq] = ARRAY[ROW(a.id)::noting_eq], a.id, b.t $join WHERE $setting");
+same(0, 'a comparison of records', "SELECT ROW(ROW(a.id)::noting_eq) *= ROW(1), ROW(a.id, ROW(a.id)::noting_eq)::noting_pair = ROW(a.id, ROW(a.id)::noting_eq)::noting_pair, a.id, b.t $join WHERE $setting");
+same(0, 'an aggregate of arrays', "SELECT 'the one that comes last', max(ARRAY[ROW(a.id)::noting_eq])::text, count(b.t) $join WHERE $setting");
+same(0, 'the greatest of arrays', "SELECT GREATEST(ARRAY[ROW(a.id)::noting_eq], ARRAY[ROW(0)::noting_eq])::text, b.t $join WHERE $setting");
+same(0, 'groups of arrays', "SET enable_hashagg = off; SELECT ARRAY[ROW(a.id)::noting_eq]::text, count(b.t) $join WHERE $setting GROUP BY ARRAY[ROW(a.id)::noting_eq]");
+same(1, 'arrays of enums', "SELECT ARRAY['low', 'high']::level[] > ARRAY[CASE a.id WHEN 1 THEN 'low' ELSE 'high' END]::level[], ARRAY[a.id] < ARRAY[7], b.t $join WHERE $setting");
+
+# A trigger before a statement fires in the middle of another one, which it is a
+# part of.
+$setting = "current_setting('my.n')::int + a.zero = 0";
+same(0, 'a trigger before a statement in WITH', "BEGIN; WITH w AS (INSERT INTO written SELECT i FROM generate_series(1, 10) i RETURNING x) SELECT a.id, b.t, CASE WHEN a.id >= 100 THEN (SELECT count(*) FROM w WHERE w.x = a.id) END $join WHERE $setting; ROLLBACK");
+same(0, 'the condition of one after it', "BEGIN; WITH w AS (UPDATE written_after SET x = x RETURNING x) SELECT a.id, b.t, CASE WHEN a.id >= 100 THEN (SELECT count(*) FROM w) END $join WHERE $setting; ROLLBACK");
+same(1, 'a trigger before the statement', "BEGIN; INSERT INTO written SELECT a.id $join WHERE current_setting('my.n')::int + a.zero = 1 AND length(b.t) > 0; SELECT 'rows that are new', count(*), max(x) FROM written; ROLLBACK");
+
+# INVARIANT-NEW-locks: to find that out, nothing is locked that the statement
+# does not lock.
+same(1, 'a delete from a partition', "BEGIN; DELETE FROM parted_1 USING a, b WHERE b.id = a.fk AND parted_1.x = a.id AND current_setting('my.n')::int + a.zero = 0 AND length(b.t) < 100;
+	SELECT 'rows that are left', count(*) FROM parted_1; SELECT relation::regclass, mode FROM pg_locks WHERE relation = 'parted'::regclass; ROLLBACK");
+same(0, 'an update of a partition', "BEGIN; UPDATE parted_1 SET x = parted_1.x FROM a, b WHERE b.id = a.fk AND parted_1.x = a.id AND current_setting('my.n')::int + a.zero = 0 AND length(b.t) < 100; SELECT 'rows that are there', count(*) FROM parted_1; ROLLBACK");
+$setting = "current_setting('my.n')::int + a.zero < 50";
 
 # Conditions of a scan whose target list is evaluated later; subqueries in it
 # are executed in between, too.
