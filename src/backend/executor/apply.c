@@ -37,7 +37,7 @@
  * - before a trigger runs, which may take any time.  When one before a row
  *	 runs, upstream has the indexes of that row's table locked as well.
  *
- * INVARIANT-NEW-pin: whoever inserts a row's entries has its backlog at hand,
+ * INVARIANT-100: whoever inserts a row's entries has its backlog at hand,
  * and may come to user code between two of its indexes, which may end the
  * statement: from then on the backlog collects nothing, and what it is made of
  * is freed when the row is done.

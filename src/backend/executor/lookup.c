@@ -166,7 +166,7 @@ page_is_missed(ReadBuffersOperation *operation)
 
 		wait_begins(run->query, operation->rel, operation->blocknum);
 
-		/* INVARIANT-NEW-locks: nothing is locked that a statement would not */
+		/* INVARIANT-102: nothing is locked that a statement would not */
 		Assert(hash_get_num_entries(GetLockMethodLocalHash()) == nlocks);
 	}
 	PG_FINALLY();

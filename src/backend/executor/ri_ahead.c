@@ -215,7 +215,7 @@ fill_source(RiSource *source, Relation rel, const Trigger *trigger)
 }
 
 /*
- * INVARIANT-NEW-compiles: what concerns an index is found out, and its
+ * INVARIANT-101: what concerns an index is found out, and its
  * expressions are evaluated, only for events that are fired as the current
  * user.  Others leave the source as it is.
  */

@@ -248,7 +248,7 @@ AioRiGetTarget(AioRiSearch *search, Oid relid)
 /*
  * The partition key of a table; NULL if it has expressions.  To load these is
  * to fold their constants, which calls functions of users, as whoever the user
- * is now: INVARIANT-NEW-compiles.
+ * is now: INVARIANT-101.
  */
 static PartitionKey
 key_of_columns(Relation rel)

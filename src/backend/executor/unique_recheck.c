@@ -116,7 +116,7 @@ compile(void *arg)
 }
 
 /*
- * INVARIANT-NEW-compiles: could anything that is made of an index's expressions
+ * INVARIANT-101: could anything that is made of an index's expressions
  * and its predicate, as they are in the catalog, call functions of users?
  */
 static bool

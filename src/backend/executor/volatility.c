@@ -596,8 +596,8 @@ table_may_change(ResultRelInfo *rri, CmdType operation)
 		return false;
 
 	/*
-	 * INVARIANT-NEW-locks: what a partition's rows are checked for is had
-	 * from its parent, which would have to be locked.
+	 * INVARIANT-102: what a partition's rows are checked for is had from its
+	 * parent, which would have to be locked.
 	 */
 	if (rel->rd_rel->relispartition || indexes_may_change(rel))
 		return true;

@@ -208,7 +208,7 @@ same(0, 'a trigger before a statement in WITH', "BEGIN; WITH w AS (INSERT INTO w
 same(0, 'the condition of one after it', "BEGIN; WITH w AS (UPDATE written_after SET x = x RETURNING x) SELECT a.id, b.t, CASE WHEN a.id >= 100 THEN (SELECT count(*) FROM w) END $join WHERE $setting; ROLLBACK");
 same(1, 'a trigger before the statement', "BEGIN; INSERT INTO written SELECT a.id $join WHERE current_setting('my.n')::int + a.zero = 1 AND length(b.t) > 0; SELECT 'rows that are new', count(*), max(x) FROM written; ROLLBACK");
 
-# INVARIANT-NEW-locks: to find that out, nothing is locked that the statement
+# INVARIANT-102: to find that out, nothing is locked that the statement
 # does not lock.
 same(1, 'a delete from a partition', "BEGIN; DELETE FROM parted_1 USING a, b WHERE b.id = a.fk AND parted_1.x = a.id AND current_setting('my.n')::int + a.zero = 0 AND length(b.t) < 100;
 	SELECT 'rows that are left', count(*) FROM parted_1; SELECT relation::regclass, mode FROM pg_locks WHERE relation = 'parted'::regclass; ROLLBACK");

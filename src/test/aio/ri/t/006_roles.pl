@@ -1,7 +1,7 @@
 
 # Copyright (c) 2026, the pgawait authors
 
-# INVARIANT-NEW-compiles: what the owner of a table has written is called when its
+# INVARIANT-101: what the owner of a table has written is called when its
 # rows are checked, as whoever has changed them, and not when checks are looked up
 # ahead, by whoever commits.  Constants of an index's expressions and predicate are
 # folded whenever the session has forgotten the index.
