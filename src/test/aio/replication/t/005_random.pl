@@ -111,6 +111,10 @@ sub change
 
 my $nprepared = 0;
 
+# Whether a publisher sends a prepared transaction that is rolled back depends on
+# how soon it comes to it, and so do conflicts of such a one.
+my $may_be_sent;
+
 # Assertions of PostgreSQL 18.6 fail in a walsender (ReorderBufferRestoreCleanup(),
 # pgoutput_stream_abort()) that has spilled a part of a transaction before it could
 # stream it, and meets a subtransaction, or the end of one that is rolled back.  So
@@ -127,6 +131,7 @@ sub transaction
 	}
 	return "$sql$end;\n" unless $two_phase && chance(0.2);
 	$nprepared++;
+	$may_be_sent = 1 if $end eq 'ROLLBACK';
 	return $sql . "PREPARE TRANSACTION 'p$nprepared';\n$end PREPARED 'p$nprepared';\n";
 }
 
@@ -225,6 +230,7 @@ foreach my $round (1 .. $rounds)
 	my $collides = $streaming ne 'parallel';
 	my $via_root = $theirs =~ /parts_a/ ? 'true' : any('true', 'false');
 	my $script = '';
+	$may_be_sent = 0;
 
 	$publisher->safe_psql('postgres', "ALTER SYSTEM SET logical_decoding_work_mem = '" . ($large ? '64kB' : '64MB') . q{'; SELECT pg_reload_conf()});
 	$_->safe_psql('postgres', 'CREATE DATABASE d') foreach $publisher, values %subscribers;
@@ -268,7 +274,7 @@ foreach my $round (1 .. $rounds)
 	}
 	$conflicts += $_ foreach split /\|/, $result{on}{counts};
 	$skipped += (split /\|/, $result{on}{counts})[0];
-	foreach my $what ('rows', 'counts', 'log')
+	foreach my $what ('rows', $may_be_sent ? () : ('counts', 'log'))
 	{
 		is($result{on}{$what}, $result{off}{$what}, "seed $seed, round $round: $what")
 		  or diag("streaming = $streaming, two_phase = $two_phase, via root = $via_root\n$theirs\n$mine\n$script");
