@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import textwrap
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 AS_ACCOUNT = ROOT / 'tools' / 'as-account'
@@ -52,17 +53,21 @@ def excerpt(lines):
 
 
 class Tally:
+    """What has passed, and what not; several threads may add to it."""
+
     def __init__(self):
+        self.lock = threading.Lock()
         self.passed, self.skipped, self.failed, self.times = 0, 0, [], []
 
     def add(self, name, result, log, seconds=0):
-        self.times.append((seconds, name))
-        if result in PASSED:
-            self.passed += 1
-        elif result in SKIPPED:
-            self.skipped += 1
-        else:
-            self.failed.append((f'{name}: {result}, {os.path.relpath(log, ROOT)}', log))
+        with self.lock:
+            self.times.append((seconds, name))
+            if result in PASSED:
+                self.passed += 1
+            elif result in SKIPPED:
+                self.skipped += 1
+            else:
+                self.failed.append((f'{name}: {result}, {os.path.relpath(log, ROOT)}', log))
 
     def report(self):
         for seconds, name in sorted(self.times, reverse=True)[:SLOWEST]:
