@@ -217,6 +217,26 @@ type_is_opaque(Oid opcintype, Oid type)
 	}
 }
 
+/*
+ * The type of a key column of an index.  A GiST index keeps multiranges as
+ * ranges of any type: then it is that of what is put into it.
+ */
+static Oid
+column_type(Relation index, int column)
+{
+	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
+	AttrNumber	attnum = index->rd_index->indkey.values[column];
+	int			nexpressions = 0;
+
+	if (type != ANYRANGEOID)
+		return type;
+	if (attnum > 0)
+		return get_atttype(index->rd_index->indrelid, attnum);
+	for (int i = 0; i < column; i++)
+		nexpressions += index->rd_index->indkey.values[i] == 0;
+	return exprType(list_nth(RelationGetDummyIndexExpressions(index), nexpressions));
+}
+
 /* Do support functions of this index run user code? */
 bool
 AioIndexRunsUserCode(Relation index)
@@ -233,8 +253,7 @@ AioIndexRunsUserCode(Relation index)
 	}
 	for (int i = 0; i < nkeys; i++)
 	{
-		if (type_is_opaque(index->rd_opcintype[i],
-						   TupleDescAttr(RelationGetDescr(index), i)->atttypid))
+		if (type_is_opaque(index->rd_opcintype[i], column_type(index, i)))
 			return true;
 	}
 	return false;

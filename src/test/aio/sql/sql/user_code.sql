@@ -75,6 +75,14 @@ INSERT INTO by_range SELECT odd_range(n + 5, n), n FROM generate_series(1, 500) 
 SELECT concurrency(false);
 SELECT same_by_index('by_range_gist', 'r && odd_range(40, 20)');
 
+-- and multiranges, which a GiST index keeps as ranges of any type
+CREATE TABLE by_multirange (m odd_multirange, n int);
+CREATE INDEX by_multirange_gist ON by_multirange USING gist (m);
+CREATE INDEX by_multirange_sum ON by_multirange USING gist ((m + m));
+INSERT INTO by_multirange SELECT odd_multirange(odd_range(n + 5, n)), n FROM generate_series(1, 500) n;
+SELECT concurrency(false);
+SELECT same_by_index('by_multirange_gist', 'm && odd_range(40, 20)');
+
 -- a domain's check, in a cast that is part of an index expression: it finds
 -- the row in the indexes before its own
 CREATE FUNCTION check_it(x int) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -122,7 +130,7 @@ INSERT INTO by_changing VALUES (4, 4);
 SELECT concurrency();
 SELECT complaints('by_changing');
 
-DROP TABLE by_expression, by_predicate, by_opclass, by_range, by_domain, by_enum, by_changing;
+DROP TABLE by_expression, by_predicate, by_opclass, by_range, by_multirange, by_domain, by_enum, by_changing;
 DROP DOMAIN checked;
 DROP TYPE odd_range, mood;
 DROP OPERATOR FAMILY backwards USING btree;
