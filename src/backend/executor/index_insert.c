@@ -86,6 +86,7 @@ struct AioInsertBatch
 	uint64	   *cur_lineno;		/* COPY's current line, or NULL */
 	const uint64 *linenos;		/* by row */
 	int			row;			/* whose entries are being inserted */
+	bool		declined;		/* the entry might have waited, but must not */
 	bool		result;			/* of the insert that is being awaited */
 	LaterCheck *later;			/* of inserts that are not awaited */
 	uint64		serial_task;	/* last one of AIO_INDEX_SERIAL */
@@ -427,9 +428,9 @@ note_later_check(AioInsertBatch *batch, Relation index)
 }
 
 /*
- * Could the insert of an entry fail for its size, and does the table have keys
- * that wait?  Those of later rows must not be in the backlog when it fails, as
- * the guard would check them, too.
+ * Could the insert of an entry fail for what is in it, as it has been declined,
+ * or for its size, and does the table have keys that wait?  Those of later rows
+ * must not be in the backlog when it fails, as the guard would check them, too.
  */
 static bool
 must_not_be_overtaken(AioInsertBatch *batch, Relation heap, IndexInfo *info,
@@ -439,6 +440,8 @@ must_not_be_overtaken(AioInsertBatch *batch, Relation heap, IndexInfo *info,
 
 	if (batch->backlog == NULL || !AioBacklogCollectsKeys(batch->backlog))
 		return false;
+	if (batch->declined)
+		return true;
 	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
 	{
 		AttrNumber	attnum = info->ii_IndexAttrNumbers[i];
@@ -539,6 +542,8 @@ AioIndexInsertInBatch(AioInsertBatch *batch, int position,
 					  batch->linenos ? batch->linenos[batch->row] : 0,
 					  batch->update || batch->noDupErr, indexUnchanged))
 		return true;
+	batch->declined = batch->backlog != NULL &&
+		batch->backlog->indexes[position].collects;
 	if (batch->scope == NULL)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,
 							checkUnique, indexUnchanged, indexInfo);

@@ -121,6 +121,15 @@ is($node->safe_psql('postgres', q{SELECT last_value, setval('s', 1, false) FROM 
 like(error_of('INSERT INTO points SELECT hashint4(i), CASE WHEN i > 3000 THEN ARRAY[point(i, i)] END FROM generate_series(1, 10000) i'),
 	qr/could not identify a comparison function for type point/, 'before a duplicate');
 
+# A row that an index may be unable to place, and so has inserted by a task, while
+# the key of the next row begins to wait.
+$node->safe_psql('postgres', q{
+	CREATE TABLE next_to (id int UNIQUE, p point);
+	CREATE INDEX ON next_to USING spgist (p);});
+$node->safe_psql('postgres', q{COPY (SELECT hashint4(CASE i WHEN 3501 THEN 1 ELSE i END),
+	CASE i WHEN 2500 THEN point(1e200, 0) WHEN 3500 THEN point('NaN', 0) ELSE point(hashint4(i) % 1000, i) END FROM generate_series(1, 6000) i) TO '} . "$file'");
+like(error_of("COPY next_to FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY next_to, line 3500/s, 'it comes before the next row');
+
 # The client gives up: the rows before are looked at first.  What it says by a
 # message of its own is an error whose SQLSTATE is that of a query that is cancelled.
 sub copy_fail
