@@ -11,7 +11,8 @@
  *
  * Nothing that is collected can fail for what is in it (INVARIANT-94): what
  * could, such as a value too large for a page, or one that has no place in the
- * index, is declined by the access method, and inserted at once.
+ * index, is declined by the access method, and inserted at once; or the error
+ * is raised when the entry would be collected.
  *
  * Tests: src/test/aio/sql, src/test/aio/index/t/001_backlog.pl,
  *		  src/test/aio/index_am.

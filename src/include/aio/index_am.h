@@ -174,7 +174,8 @@ typedef struct AioIndexAmOps
 	 * Collect an entry: copy it into the batch, or find that nothing is to be
 	 * inserted for this row.  Returns false if the entry is to be inserted at
 	 * once.  That must be so if inserting it could fail for what is in it,
-	 * such as its size, or a value that an operator class cannot place.
+	 * such as its size, or a value that an operator class cannot place; but
+	 * if it is certain to fail, this may raise the error.
 	 */
 	bool		(*collect) (AioIndexBatch *batch, const AioIndexRow *row,
 							const Datum *values, const bool *isnull);

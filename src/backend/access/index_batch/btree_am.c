@@ -31,7 +31,11 @@ may_collect(const AioIndexBatch *batch)
 	return heapkeyspace;
 }
 
-/* Tuples that are too large for a page are for btinsert() to complain about. */
+/*
+ * Tuples that are too large for a page are for btinsert() to complain about.
+ * Others have their place: an operator class of a btree orders all values of
+ * its type, also if it is not built in.
+ */
 static bool
 collect(AioIndexBatch *batch, const AioIndexRow *row,
 		const Datum *values, const bool *isnull)

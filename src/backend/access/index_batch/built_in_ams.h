@@ -35,6 +35,7 @@ extern AioEntry *AioSortGist(AioIndexBatch *batch);
 /* geometry.c */
 extern bool AioCanPlace(const AioIndexBatch *batch, const Datum *values,
 						const bool *isnull);
+extern bool AioOpclassIsBuiltIn(Relation index, int column);
 
 /* btree_drain.c, hash_drain.c */
 extern void AioDrainBtree(AioIndexBatch *batch, AioEntry *entries,

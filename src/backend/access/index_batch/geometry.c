@@ -6,7 +6,9 @@
  * INVARIANT-94: an entry is collected only if inserting it cannot fail for what
  * is in it.  GiST computes areas, which overflow where coordinates are huge,
  * and a quad tree raises an error for NaN, which is in no quadrant.  Values
- * like these, which are rare, are inserted at once, in the order of rows.
+ * like these, which are rare, are inserted at once, in the order of rows.  Of
+ * operator classes that are not built in it is not known for which values they
+ * raise errors: they are asked (gist_drain.c, spgist_am.c).
  *
  * Tests: src/test/aio/index/t/018_first_error.pl.
  *
@@ -18,6 +20,7 @@
 
 #include <math.h>
 
+#include "access/transam.h"
 #include "built_in_ams.h"
 #include "catalog/pg_type_d.h"
 #include "utils/geo_decls.h"
@@ -68,7 +71,17 @@ value_is_ordinary(Oid type, Datum value)
 	}
 }
 
-/* Can a GiST or SP-GiST index place these values, whatever they are? */
+/* Is the operator class of a key column one of those that initdb makes? */
+bool
+AioOpclassIsBuiltIn(Relation index, int column)
+{
+	return index->rd_opfamily[column] < FirstGenbkiObjectId;
+}
+
+/*
+ * Can a GiST or SP-GiST index of built-in operator classes place these values,
+ * whatever they are?
+ */
 bool
 AioCanPlace(const AioIndexBatch *batch, const Datum *values, const bool *isnull)
 {

@@ -9,9 +9,17 @@
  * that may take several leaves: large ones, so that a leaf is not visited
  * again for the next group, but as many as there may be tasks.
  *
+ * INVARIANT-94: an operator class of which it is not known for which values it
+ * raises an error, as that of btree_gist does for infinite dates, is asked when
+ * an entry is collected.  Unless the root is a leaf, an insert begins by asking
+ * for the penalty of adding the entry to one of the root.  That is asked then.
+ * If the answer is an error, the insert would have raised it; if not, the
+ * values are such that can be compared with others.
+ *
  * Tests: src/test/aio/index/t/001_backlog.pl,
  *		  src/test/aio/index/t/002_random.pl,
- *		  src/test/aio/index/t/017_gist_leaf.pl.
+ *		  src/test/aio/index/t/017_gist_leaf.pl,
+ *		  src/test/aio/index/t/018_first_error.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -23,6 +31,7 @@
 #include "aio/index_backlog.h"
 #include "aio/stats.h"
 #include "built_in_ams.h"
+#include "catalog/pg_type_d.h"
 #include "gist_fill.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -37,6 +46,14 @@ typedef struct GistDrain
 	List	   *idle;			/* AioGistVisit that no task has in use */
 	MemoryContext context;
 } GistDrain;
+
+/* What makes entries of rows: batch->own, in giststate's memory. */
+typedef struct GistCollector
+{
+	GISTSTATE  *giststate;
+	bool		tries;			/* whether there is a place for each */
+	Page		page;			/* next to what the root has; or NULL */
+} GistCollector;
 
 /* Argument of a task. */
 typedef struct GistGroup
@@ -61,6 +78,135 @@ AioGistVisitOf(GISTSTATE *giststate)
 }
 
 /*
+ * Could operator classes of this index raise an error for a value, other than
+ * AioCanPlace() tells of?  Of those that are built in, that of ranges could, as
+ * the length of one of numerics may be too large.  What a multirange is made of
+ * does not show here.
+ */
+static bool
+values_are_tried(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
+
+		if (!AioOpclassIsBuiltIn(index, i) ||
+			type == NUMRANGEOID || type == ANYRANGEOID)
+			return true;
+	}
+	return false;
+}
+
+static bool
+column_is_null(IndexTuple tuple, int column, GISTSTATE *giststate)
+{
+	bool		isnull;
+
+	(void) index_getattr(tuple, column + 1, giststate->leafTupdesc, &isnull);
+	return isnull;
+}
+
+/*
+ * An inner page that has one entry of the root, the first one whose first
+ * column is not null; or NULL if there is none, or if the root is a leaf.
+ */
+static Page
+entry_of_root(Relation index, GISTSTATE *giststate)
+{
+	Buffer		buffer = ReadBuffer(index, GIST_ROOT_BLKNO);
+	Page		root = BufferGetPage(buffer);
+	Page		page = NULL;
+
+	LockBuffer(buffer, GIST_SHARE);
+	gistcheckpage(index, buffer);
+	if (!GistPageIsLeaf(root))
+	{
+		OffsetNumber max = PageGetMaxOffsetNumber(root);
+
+		for (OffsetNumber i = FirstOffsetNumber; i <= max && page == NULL; i++)
+		{
+			IndexTuple	entry = (IndexTuple) PageGetItem(root, PageGetItemId(root, i));
+
+			if (column_is_null(entry, 0, giststate))
+				continue;
+			page = MemoryContextAlloc(giststate->scanCxt, BLCKSZ);
+			gistinitpage(page, 0);
+			gistfillbuffer(page, &entry, 1, FirstOffsetNumber);
+		}
+	}
+	UnlockReleaseBuffer(buffer);
+	return page;
+}
+
+/*
+ * Would gistchoose(), looking for a place for an entry in the root, call for
+ * each column that is not null the operator class, to compare it with this
+ * entry of the root?  The first entry that is better than all before has all of
+ * its columns looked at, and nulls do not go with others.
+ */
+static bool
+is_compared(IndexTuple of_root, const bool *isnull, int nkeys,
+			GISTSTATE *giststate)
+{
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (!isnull[i] && (isnull[0] || column_is_null(of_root, i, giststate)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Do what an insert would do first, where the root is not a leaf: ask for the
+ * penalty of adding a tuple to an entry of the root.  If the values have no
+ * place in the index, the error comes now, in the order of rows.  Returns false
+ * if it is not known that the insert would ask.
+ */
+static bool
+try_to_place(GistCollector *collector, Relation index, IndexTuple tuple,
+			 const bool *isnull)
+{
+	GISTSTATE  *giststate = collector->giststate;
+	Page		page = collector->page;
+
+	if (!collector->tries)
+		return true;
+	if (page == NULL)
+		page = entry_of_root(index, giststate);
+	collector->page = page;
+	if (page == NULL)
+		return false;
+	if (!is_compared((IndexTuple) PageGetItem(page, PageGetItemId(page, FirstOffsetNumber)),
+					 isnull, IndexRelationGetNumberOfKeyAttributes(index), giststate))
+	{
+		/* perhaps with another one, next time */
+		pfree(page);
+		collector->page = NULL;
+		return false;
+	}
+	(void) gistchoose(index, page, tuple, giststate);
+	return true;
+}
+
+static GistCollector *
+make_collector(AioIndexBatch *batch)
+{
+	MemoryContext old = MemoryContextSwitchTo(batch->context);
+	GISTSTATE  *giststate = initGISTstate(batch->index);
+	GistCollector *collector = MemoryContextAlloc(giststate->scanCxt,
+												  sizeof(GistCollector));
+
+	giststate->tempCxt = AllocSetContextCreate(giststate->scanCxt,
+											   "index backlog of GiST entries, one row",
+											   ALLOCSET_DEFAULT_SIZES);
+	collector->giststate = giststate;
+	collector->tries = values_are_tried(batch->index);
+	collector->page = NULL;
+	MemoryContextSwitchTo(old);
+	return collector;
+}
+
+/*
  * AioIndexAmOps.collect: collect what will be on the leaf.  What forms it is
  * batch->own.
  */
@@ -68,38 +214,33 @@ bool
 AioCollectGist(AioIndexBatch *batch, const AioIndexRow *row,
 			   const Datum *values, const bool *isnull)
 {
-	GISTSTATE  *giststate = batch->own;
-	MemoryContext old = MemoryContextSwitchTo(batch->context);
+	GistCollector *collector = batch->own;
+	MemoryContext old;
 	IndexTuple	tuple;
-	bool		small;
+	bool		collected;
 
 	if (!AioCanPlace(batch, values, isnull))
-	{
-		MemoryContextSwitchTo(old);
 		return false;
-	}
-	if (giststate == NULL)
-	{
-		batch->own = giststate = initGISTstate(batch->index);
-		giststate->tempCxt = AllocSetContextCreate(giststate->scanCxt,
-												   "index backlog of GiST entries, one row",
-												   ALLOCSET_DEFAULT_SIZES);
-	}
-	MemoryContextSwitchTo(giststate->tempCxt);
-	tuple = gistFormTuple(giststate, batch->index, values, isnull, true);
-	small = IndexTupleSize(tuple) <= AIO_SMALL_ENTRY;
-	if (small)
+	if (collector == NULL)
+		batch->own = collector = make_collector(batch);
+	old = MemoryContextSwitchTo(collector->giststate->tempCxt);
+	tuple = gistFormTuple(collector->giststate, batch->index, values, isnull, true);
+	collected = IndexTupleSize(tuple) <= AIO_SMALL_ENTRY &&
+		try_to_place(collector, batch->index, tuple, isnull);
+	if (collected)
 		AioBatchAddTuple(batch, row, tuple);
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(giststate->tempCxt);
-	return small;
+	MemoryContextReset(collector->giststate->tempCxt);
+	return collected;
 }
 
 /* AioIndexAmOps.forget */
 void
 AioForgetGist(AioIndexBatch *batch)
 {
-	MemoryContextDelete(((GISTSTATE *) batch->own)->scanCxt);
+	GistCollector *collector = batch->own;
+
+	MemoryContextDelete(collector->giststate->scanCxt);
 	batch->own = NULL;
 }
 

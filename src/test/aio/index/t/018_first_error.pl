@@ -106,20 +106,86 @@ foreach my $value (
 	unlike($errors, qr/NOTICE|WARNING/, 'and nothing about a later row');
 }
 
-# Values that cannot be compared: rows after them do not advance a sequence, and a
-# duplicate among these comes later.
+# Values that cannot be compared, or placed: rows after them do not advance a
+# sequence, and a duplicate among these comes later.
 $node->safe_psql('postgres', q{
+	CREATE EXTENSION aio;
+	CREATE EXTENSION btree_gist;
 	CREATE SEQUENCE s;
 	CREATE TABLE documents (id bigint, d json[]);
 	CREATE INDEX ON documents (d);
 	CREATE TABLE points (id bigint PRIMARY KEY, p point[]);
 	CREATE INDEX ON points (p);
-	INSERT INTO points VALUES (hashint4(9000));});
+	INSERT INTO points VALUES (hashint4(9000));
+	CREATE TABLE dates (id bigint, d date);
+	CREATE INDEX ON dates USING gist (d);
+	INSERT INTO dates SELECT i, date '2000-01-01' + i FROM generate_series(1, 3000) i;
+	CREATE TABLE other_dates (id bigint PRIMARY KEY, d date);
+	CREATE INDEX ON other_dates USING gist (d);
+	INSERT INTO other_dates SELECT id, d FROM dates;
+	INSERT INTO other_dates VALUES (hashint4(9000), '2000-01-01');
+	CREATE TABLE checked_dates (id bigint CHECK (id <> 9000), d date);
+	CREATE INDEX ON checked_dates USING gist (d);
+	INSERT INTO checked_dates SELECT id, d FROM dates;
+	CREATE TABLE new_dates (id bigint CHECK (id <> 5000), d date);
+	CREATE INDEX ON new_dates USING gist (d);
+	CREATE TABLE ranges (id bigint, p point, r numrange);
+	CREATE INDEX ON ranges USING gist (r);
+	INSERT INTO ranges SELECT i, NULL, numrange(i, i + 10) FROM generate_series(1, 3000) i;
+	CREATE TABLE multiranges (id bigint, p point, r nummultirange);
+	CREATE INDEX ON multiranges USING gist (p, r);
+	INSERT INTO multiranges SELECT id, point(id, id), r::nummultirange FROM ranges;});
 my $json = 'CASE WHEN i > 3000 THEN ARRAY[to_json(i)] END FROM generate_series(1, 10000) i';
+my $date = q{CASE i WHEN 4000 THEN 'infinity' ELSE date '2001-01-01' + i END FROM generate_series(1, 10000) i};
+my $range = q{numrange(i, CASE i WHEN 4000 THEN 1e400 ELSE i + 5 END) AS r FROM generate_series(1, 10000) i};
 like(error_of("INSERT INTO documents SELECT nextval('s'), $json"), qr/could not identify a comparison function for type json/, 'arrays of what cannot be compared');
 is($node->safe_psql('postgres', q{SELECT last_value, setval('s', 1, false) FROM s}), '3002|1', 'a sequence is not advanced by rows after them');
 like(error_of('INSERT INTO points SELECT hashint4(i), CASE WHEN i > 3000 THEN ARRAY[point(i, i)] END FROM generate_series(1, 10000) i'),
 	qr/could not identify a comparison function for type point/, 'before a duplicate');
+like(error_of("INSERT INTO dates SELECT nextval('s'), $date"), qr/cannot subtract infinite dates/, 'a date that has no place');
+is($node->safe_psql('postgres', q{SELECT last_value FROM s}), '4000', 'a sequence is not advanced by rows after it');
+like(error_of("INSERT INTO other_dates SELECT hashint4(i), $date"), qr/cannot subtract infinite dates/, 'before a duplicate');
+like(error_of("INSERT INTO checked_dates SELECT i, $date"), qr/cannot subtract infinite dates/, 'before a row that violates a constraint');
+$node->safe_psql('postgres', "COPY (SELECT i, CASE i WHEN 4000 THEN '-infinity' ELSE date '2001-01-01' + i END FROM generate_series(1, 6000) i) TO '$file'");
+like(error_of("COPY new_dates FROM '$file'"), qr/cannot subtract infinite dates.*CONTEXT:  COPY new_dates, line 4000$/s, 'in a new index');
+like(error_of(q{SELECT setval('s', 1, false); UPDATE dates SET d = CASE id WHEN 2000 THEN 'infinity' ELSE d + nextval('s')::int END}),
+	qr/cannot subtract infinite dates/, 'where rows are updated');
+is($node->safe_psql('postgres', q{SELECT last_value FROM s}), '1999', 'those after it are not');
+foreach (['ranges', 'r'], ['multiranges', 'r::nummultirange'])
+{
+	my ($table, $value) = @$_;
+	like(error_of("SELECT setval('s', 1, false); INSERT INTO $table SELECT nextval('s'), point(i, i), $value FROM (SELECT i, $range) r"),
+		qr/is out of range for type double precision/, "$table: one whose length is not a number");
+	is($node->safe_psql('postgres', q{SELECT last_value FROM s}), '4000', 'before later rows');
+}
+
+# Operator classes of users may raise errors for any value; those that do not wait.
+$node->safe_psql('postgres', q{
+	CREATE TYPE spot;
+	CREATE FUNCTION spot_in(cstring) RETURNS spot LANGUAGE internal IMMUTABLE STRICT AS 'point_in';
+	CREATE FUNCTION spot_out(spot) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'point_out';
+	CREATE TYPE spot (INPUT = spot_in, OUTPUT = spot_out, LIKE = point);
+	CREATE OPERATOR CLASS spots DEFAULT FOR TYPE spot USING gist AS STORAGE box,
+		FUNCTION 1 gist_point_consistent(internal, point, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
+		FUNCTION 3 gist_point_compress(internal), FUNCTION 5 gist_box_penalty(internal, internal, internal),
+		FUNCTION 6 gist_box_picksplit(internal, internal), FUNCTION 7 gist_box_same(box, box, internal),
+		FUNCTION 11 gist_point_sortsupport(internal);
+	CREATE OPERATOR CLASS quads DEFAULT FOR TYPE spot USING spgist AS
+		FUNCTION 1 spg_quad_config(internal, internal), FUNCTION 2 spg_quad_choose(internal, internal),
+		FUNCTION 3 spg_quad_picksplit(internal, internal), FUNCTION 4 spg_quad_inner_consistent(internal, internal),
+		FUNCTION 5 spg_quad_leaf_consistent(internal, internal);
+	CREATE TABLE spots (id bigint, p spot);
+	CREATE INDEX ON spots USING gist (p);
+	CREATE TABLE more_spots (id bigint, p spot);
+	CREATE INDEX ON more_spots USING spgist (p);});
+foreach (['spots', '(1e300,1e300)', qr/value out of range: overflow/], ['more_spots', '(NaN,0)', qr/getQuadrant/])
+{
+	my ($table, $value, $error) = @$_;
+	my $insert = "INSERT INTO $table SELECT nextval('s'), CASE i WHEN 3000 THEN '$value' ELSE format('(%s,%s)', i, i) END::spot FROM generate_series(1, 4000) i";
+	like(error_of("SELECT setval('s', 1, false); $insert"), $error, "$table: a value that has no place");
+	is($node->safe_psql('postgres', q{SELECT last_value FROM s}), '3000', 'before later rows');
+	is($node->safe_psql('postgres', $insert =~ s/3000/0/r . '; SELECT entries FROM aio_session_batches()'), '3000', 'others are collected');
+}
 
 # A row that an index may be unable to place, and so has inserted by a task, while
 # the key of the next row begins to wait.
