@@ -155,6 +155,13 @@ AioRowsWanted(const EState *estate, uint64 max)
 	return Min(max, running.count - estate->es_processed);
 }
 
+/* Do rows go to code of an extension? */
+static bool
+is_of_extension(const DestReceiver *dest)
+{
+	return dest->mydest == DestNone && dest != None_Receiver;
+}
+
 /*
  * May somebody do something between two rows that this statement returns: a
  * client, or a procedure, that asks for the next ones when it likes?
@@ -162,15 +169,27 @@ AioRowsWanted(const EState *estate, uint64 max)
 bool
 AioSomebodyIsBetween(const EState *estate)
 {
-	const DestReceiver *dest;
+	return running.query == NULL || running.query->estate != estate ||
+		!running.to_end || is_of_extension(running.query->dest);
+}
 
-	if (running.query == NULL || running.query->estate != estate ||
-		!running.to_end)
-		return true;
-
-	/* an extension's */
-	dest = running.query->dest;
-	return dest->mydest == DestNone && dest != None_Receiver;
+/*
+ * Does the plan of this statement run, and does nobody's code that may do
+ * anything, until ExecutorRun() returns, neither in the plan nor where its rows
+ * go?
+ */
+bool
+AioRunIsUndisturbed(const EState *estate)
+{
+	if (running.query == NULL || running.query->estate != estate)
+		return false;
+	if (!running.undisturbed_known)
+	{
+		running.undisturbed = !is_of_extension(running.query->dest) &&
+			AioPlanRunsNoUserCode(running.query->planstate);
+		running.undisturbed_known = true;
+	}
+	return running.undisturbed;
 }
 
 static void
@@ -193,6 +212,7 @@ run_noted(QueryDesc *query, ScanDirection direction, uint64 count)
 	running.goes_on = query->already_executed;
 	running.nest_level = GetCurrentTransactionNestLevel();
 	running.misses = 0;
+	running.undisturbed_known = false;
 	if (outer.query == NULL)
 	{
 		/* after an error, the end of a transaction sets it */

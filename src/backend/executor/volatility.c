@@ -14,7 +14,8 @@
  * before he asks for the next one.  Time passes in any case.
  *
  * A user's function may do anything, whatever it has been declared.  Those in C
- * are believed if they are declared IMMUTABLE.
+ * are believed if they are declared IMMUTABLE.  Whether a statement runs any is
+ * also asked for its own sake: it may use what the statement is using.
  *
  * Keys of lookups, partitions that are pruned, and other things that only tell
  * which pages to read, decide nothing, and may be wrong.
@@ -265,12 +266,29 @@ AioScanMayBeAhead(PlanState *node, bool fixed)
  * ------------------------------------------------------------------------
  */
 
-/* May one of PostgreSQL's own functions change what others give? */
+/* What is asked about that happens meanwhile. */
+typedef enum Effect
+{
+	ANY_CHANGE,					/* of what functions give, or of tables */
+	USER_CODE,					/* code that somebody has written is run */
+} Effect;
+
+/*
+ * May one of PostgreSQL's own functions change what others give?  Or run a
+ * query, or a function that somebody has written?
+ */
 static bool
-builtin_may_change(Oid funcid)
+builtin_may_change(Oid funcid, Effect effect)
 {
 	switch (funcid)
 	{
+		case F_NEXTVAL:
+		case F_CURRVAL:
+		case F_LASTVAL:
+		case F_SETVAL_REGCLASS_INT8:
+		case F_SETVAL_REGCLASS_INT8_BOOL:
+			return effect == ANY_CHANGE;
+
 			/* volatile, but others do not depend on them */
 		case F_CLOCK_TIMESTAMP:
 		case F_TIMEOFDAY:
@@ -312,23 +330,26 @@ builtin_may_change(Oid funcid)
 	}
 }
 
-/* check_functions_in_node() */
+/* check_functions_in_node(), whose context is an Effect */
 static bool
 function_may_change(Oid funcid, void *context)
 {
 	if (funcid < FirstGenbkiObjectId)
-		return builtin_may_change(funcid);
+		return builtin_may_change(funcid, *(const Effect *) context);
 
 	/* whatever it is declared, it may call another that is VOLATILE */
 	return func_volatile(funcid) != PROVOLATILE_IMMUTABLE ||
 		AioFunctionIsUserCode(funcid);
 }
 
+/* No operator of PostgreSQL's own has one of the effects, and not the other. */
 static bool
 operator_may_change(Oid operator)
 {
+	Effect		effect = ANY_CHANGE;
+
 	return OidIsValid(operator) &&
-		function_may_change(get_opcode(operator), NULL);
+		function_may_change(get_opcode(operator), &effect);
 }
 
 /*
@@ -354,6 +375,34 @@ type_may_change(Oid type)
 			return false;
 		case TYPTYPE_DOMAIN:
 			return type_may_change(getBaseType(type));
+		default:
+			return true;
+	}
+}
+
+/*
+ * May reading a value of this type, as a server has sent it?  That checks what
+ * a domain is checked for.
+ */
+static bool
+input_may_change(Oid type)
+{
+	Oid			element = get_element_type(type);
+	Effect		effect = ANY_CHANGE;
+	Oid			function;
+	Oid			ioparam;
+
+	if (type < FirstGenbkiObjectId)
+		return false;
+	if (OidIsValid(element))
+		return input_may_change(element);
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_BASE:
+			getTypeInputInfo(type, &function, &ioparam);
+			return function_may_change(function, &effect);
+		case TYPTYPE_ENUM:
+			return false;
 		default:
 			return true;
 	}
@@ -472,7 +521,10 @@ is_builtin(Oid funcid, void *context)
 	return funcid < FirstGenbkiObjectId;
 }
 
-/* expression_tree_walker: may evaluating this change something? */
+/*
+ * expression_tree_walker, whose context is an Effect: may evaluating this have
+ * it?
+ */
 static bool
 node_of_expression_may_change(Node *node, void *context)
 {
@@ -482,8 +534,9 @@ node_of_expression_may_change(Node *node, void *context)
 		return false;
 	switch (nodeTag(node))
 	{
-		case T_CoerceToDomain:
 		case T_NextValueExpr:
+			return *(const Effect *) context == ANY_CHANGE;
+		case T_CoerceToDomain:
 		case T_JsonExpr:
 			return true;
 		case T_JsonConstructorExpr:
@@ -515,16 +568,16 @@ node_of_expression_may_change(Node *node, void *context)
 		 (check_functions_in_node(node, is_builtin, NULL) &&
 		  any_type_may_change(args))))
 		return true;
-	if (check_functions_in_node(node, function_may_change, NULL))
+	if (check_functions_in_node(node, function_may_change, context))
 		return true;
-	return expression_tree_walker(node, node_of_expression_may_change, NULL);
+	return expression_tree_walker(node, node_of_expression_may_change, context);
 }
 
 /* Likewise, of an expression or a list of them. */
 static bool
-may_change(const void *expression)
+may_change(const void *expression, Effect effect)
 {
-	return node_of_expression_may_change(unconstify(void *, expression), NULL);
+	return node_of_expression_may_change(unconstify(void *, expression), &effect);
 }
 
 /*
@@ -582,14 +635,20 @@ indexes_may_change(Relation rel)
 	return false;
 }
 
-/* May inserting, changing or deleting rows of this table? */
+/*
+ * May inserting, changing or deleting rows of this table?  A server changes its
+ * tables, and runs no code here.
+ */
 static bool
-table_may_change(ResultRelInfo *rri, CmdType operation)
+table_may_change(ResultRelInfo *rri, CmdType operation, Effect effect)
 {
 	Relation	rel = rri->ri_RelationDesc;
 	TupleConstr *constr = RelationGetDescr(rel)->constr;
 
-	if (rri->ri_FdwRoutine != NULL || rel->rd_rel->relkind == RELKIND_VIEW ||
+	if (rri->ri_FdwRoutine != NULL)
+		return effect == ANY_CHANGE || AioFindFdw(rri->ri_FdwRoutine) == NULL ||
+			(constr != NULL && constr->has_generated_stored);
+	if (rel->rd_rel->relkind == RELKIND_VIEW ||
 		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		return true;
 	if (operation == CMD_DELETE)
@@ -605,7 +664,7 @@ table_may_change(ResultRelInfo *rri, CmdType operation)
 		return false;
 	for (int i = 0; i < constr->num_check; i++)
 	{
-		if (may_change(stringToNode(constr->check[i].ccbin)))
+		if (may_change(stringToNode(constr->check[i].ccbin), effect))
 			return true;
 	}
 	return constr->has_generated_stored;
@@ -613,7 +672,7 @@ table_may_change(ResultRelInfo *rri, CmdType operation)
 
 /* May a node that changes tables? */
 static bool
-modify_may_change(ModifyTableState *node)
+modify_may_change(ModifyTableState *node, Effect effect)
 {
 	const ModifyTable *plan = castNode(ModifyTable, node->ps.plan);
 	char		kind = node->rootResultRelInfo->ri_RelationDesc->rd_rel->relkind;
@@ -627,14 +686,14 @@ modify_may_change(ModifyTableState *node)
 	for (int i = 0; i < node->mt_nrels; i++)
 	{
 		if (triggers_may_change(&node->resultRelInfo[i], is_top) ||
-			table_may_change(&node->resultRelInfo[i], node->operation))
+			table_may_change(&node->resultRelInfo[i], node->operation, effect))
 			return true;
 	}
-	return may_change(plan->returningLists) ||
-		may_change(plan->onConflictSet) ||
-		may_change(plan->onConflictWhere) ||
-		may_change(plan->mergeActionLists) ||
-		may_change(plan->mergeJoinConditions);
+	return may_change(plan->returningLists, effect) ||
+		may_change(plan->onConflictSet, effect) ||
+		may_change(plan->onConflictWhere, effect) ||
+		may_change(plan->mergeActionLists, effect) ||
+		may_change(plan->mergeJoinConditions, effect);
 }
 
 /* May searching this index, or NULL? */
@@ -658,18 +717,33 @@ hashing_may_change(const Memoize *plan)
 	return false;
 }
 
+/* May making rows of what a server has sent? */
+static bool
+received_may_change(const ForeignScanState *node)
+{
+	TupleDesc	desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped &&
+			input_may_change(TupleDescAttr(desc, i)->atttypid))
+			return true;
+	}
+	return false;
+}
+
 /* May what a node does, besides its target list and its conditions? */
 static bool
-node_may_change(PlanState *state)
+node_may_change(PlanState *state, Effect effect)
 {
 	Plan	   *plan = state->plan;
 
 	switch (nodeTag(plan))
 	{
 		case T_ModifyTable:
-			return modify_may_change(castNode(ModifyTableState, state));
+			return modify_may_change(castNode(ModifyTableState, state), effect);
 		case T_Result:
-			return may_change(((Result *) plan)->resconstantqual);
+			return may_change(((Result *) plan)->resconstantqual, effect);
 		case T_MergeAppend:
 			return comparing_may_change(plan, ((MergeAppend *) plan)->numCols,
 										((MergeAppend *) plan)->sortColIdx,
@@ -679,44 +753,45 @@ node_may_change(PlanState *state)
 										((RecursiveUnion *) plan)->dupColIdx,
 										((RecursiveUnion *) plan)->dupOperators);
 		case T_SampleScan:
-			return may_change(((SampleScan *) plan)->tablesample);
+			return may_change(((SampleScan *) plan)->tablesample, effect);
 		case T_IndexScan:
 			return search_may_change(((IndexScanState *) state)->iss_RelationDesc) ||
-				may_change(((IndexScan *) plan)->indexqualorig) ||
-				may_change(((IndexScan *) plan)->indexorderbyorig);
+				may_change(((IndexScan *) plan)->indexqualorig, effect) ||
+				may_change(((IndexScan *) plan)->indexorderbyorig, effect);
 		case T_IndexOnlyScan:
 			return search_may_change(((IndexOnlyScanState *) state)->ioss_RelationDesc) ||
-				may_change(((IndexOnlyScan *) plan)->indexqual) ||
-				may_change(((IndexOnlyScan *) plan)->indexorderby);
+				may_change(((IndexOnlyScan *) plan)->indexqual, effect) ||
+				may_change(((IndexOnlyScan *) plan)->indexorderby, effect);
 		case T_BitmapIndexScan:
 			return search_may_change(((BitmapIndexScanState *) state)->biss_RelationDesc) ||
-				may_change(((BitmapIndexScan *) plan)->indexqualorig);
+				may_change(((BitmapIndexScan *) plan)->indexqualorig, effect);
 		case T_BitmapHeapScan:
-			return may_change(((BitmapHeapScan *) plan)->bitmapqualorig);
+			return may_change(((BitmapHeapScan *) plan)->bitmapqualorig, effect);
 		case T_TidScan:
-			return may_change(((TidScan *) plan)->tidquals);
+			return may_change(((TidScan *) plan)->tidquals, effect);
 		case T_TidRangeScan:
-			return may_change(((TidRangeScan *) plan)->tidrangequals);
+			return may_change(((TidRangeScan *) plan)->tidrangequals, effect);
 		case T_FunctionScan:
-			return may_change(((FunctionScan *) plan)->functions);
+			return may_change(((FunctionScan *) plan)->functions, effect);
 		case T_ValuesScan:
-			return may_change(((ValuesScan *) plan)->values_lists);
+			return may_change(((ValuesScan *) plan)->values_lists, effect);
 		case T_TableFuncScan:
-			return may_change(((TableFuncScan *) plan)->tablefunc);
+			return may_change(((TableFuncScan *) plan)->tablefunc, effect);
 		case T_ForeignScan:
 			return ((ForeignScan *) plan)->operation != CMD_SELECT ||
 				AioFindFdw(((ForeignScanState *) state)->fdwroutine) == NULL ||
-				may_change(((ForeignScan *) plan)->fdw_exprs);
+				received_may_change((ForeignScanState *) state) ||
+				may_change(((ForeignScan *) plan)->fdw_exprs, effect);
 		case T_NestLoop:
-			return may_change(((Join *) plan)->joinqual);
+			return may_change(((Join *) plan)->joinqual, effect);
 		case T_MergeJoin:
-			return may_change(((Join *) plan)->joinqual) ||
-				may_change(((MergeJoin *) plan)->mergeclauses);
+			return may_change(((Join *) plan)->joinqual, effect) ||
+				may_change(((MergeJoin *) plan)->mergeclauses, effect);
 		case T_HashJoin:
-			return may_change(((Join *) plan)->joinqual) ||
-				may_change(((HashJoin *) plan)->hashclauses);
+			return may_change(((Join *) plan)->joinqual, effect) ||
+				may_change(((HashJoin *) plan)->hashclauses, effect);
 		case T_Memoize:
-			return may_change(((Memoize *) plan)->param_exprs) ||
+			return may_change(((Memoize *) plan)->param_exprs, effect) ||
 				hashing_may_change((Memoize *) plan);
 		case T_Sort:
 		case T_IncrementalSort:
@@ -736,9 +811,9 @@ node_may_change(PlanState *state)
 				comparing_may_change(outerPlan(plan), ((WindowAgg *) plan)->ordNumCols,
 									 ((WindowAgg *) plan)->ordColIdx,
 									 ((WindowAgg *) plan)->ordOperators) ||
-				may_change(((WindowAgg *) plan)->runConditionOrig) ||
-				may_change(((WindowAgg *) plan)->startOffset) ||
-				may_change(((WindowAgg *) plan)->endOffset);
+				may_change(((WindowAgg *) plan)->runConditionOrig, effect) ||
+				may_change(((WindowAgg *) plan)->startOffset, effect) ||
+				may_change(((WindowAgg *) plan)->endOffset, effect);
 		case T_Unique:
 			return comparing_may_change(outerPlan(plan), ((Unique *) plan)->numCols,
 										((Unique *) plan)->uniqColIdx,
@@ -752,8 +827,8 @@ node_may_change(PlanState *state)
 										((GatherMerge *) plan)->sortColIdx,
 										((GatherMerge *) plan)->sortOperators);
 		case T_Limit:
-			return may_change(((Limit *) plan)->limitOffset) ||
-				may_change(((Limit *) plan)->limitCount);
+			return may_change(((Limit *) plan)->limitOffset, effect) ||
+				may_change(((Limit *) plan)->limitCount, effect);
 		case T_ProjectSet:
 		case T_Append:
 		case T_BitmapAnd:
@@ -773,16 +848,19 @@ node_may_change(PlanState *state)
 	}
 }
 
-/* PlanState walker */
+/* PlanState walker, whose context is an Effect */
 static bool
 plan_may_change(PlanState *state, void *context)
 {
+	Effect		effect;
+
 	if (state == NULL)
 		return false;
-	return may_change(state->plan->targetlist) ||
-		may_change(state->plan->qual) ||
-		node_may_change(state) ||
-		planstate_tree_walker(state, plan_may_change, NULL);
+	effect = *(const Effect *) context;
+	return may_change(state->plan->targetlist, effect) ||
+		may_change(state->plan->qual, effect) ||
+		node_may_change(state, effect) ||
+		planstate_tree_walker(state, plan_may_change, context);
 }
 
 /*
@@ -793,5 +871,19 @@ plan_may_change(PlanState *state, void *context)
 bool
 AioPlanChangesNothing(PlanState *root)
 {
-	return !plan_may_change(root, NULL);
+	Effect		effect = ANY_CHANGE;
+
+	return !plan_may_change(root, &effect);
+}
+
+/*
+ * Is no code run while it is executed that somebody has written, and that may
+ * do anything?
+ */
+bool
+AioPlanRunsNoUserCode(PlanState *root)
+{
+	Effect		effect = USER_CODE;
+
+	return !plan_may_change(root, &effect);
 }

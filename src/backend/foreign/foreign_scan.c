@@ -21,6 +21,11 @@
  * all of them are going to be used: not for a cursor, nor below a node that
  * may stop early.
  *
+ * An error of what has been sent ahead ends the server's transaction, and is
+ * raised for whoever uses the connection next.  So nothing is sent ahead while
+ * anybody but the statement itself may use it: a function or trigger that it
+ * calls, which could take the error for its own, and catch it.
+ *
  * Only tables that are marked as async_capable are read ahead; the wrapper
  * checks that.
  *
@@ -43,7 +48,7 @@
 /* aio.foreign_read_ahead */
 bool		aio_foreign_read_ahead = true;
 
-/* Has it no effects, and is each connection used by one scan at a time? */
+/* Has it no effects, and do no other statements use its connections? */
 static bool
 may_read_ahead(EState *estate)
 {
@@ -55,17 +60,30 @@ may_read_ahead(EState *estate)
 }
 
 /*
- * For wrappers: may rows of this scan be read ahead?  Not
- * if that had an effect, as locking them has, not where other statements use
- * its connection for each of its rows, and not if some may not be needed.
+ * For wrappers: when this scan needs rows, may more be fetched at a time than
+ * it has been configured to fetch?  Not if that had an effect, as locking them
+ * has, not where other statements use its connection for each of its rows, and
+ * not if some may not be needed.
  */
 bool
-AioMayReadAhead(ForeignScanState *node)
+AioMayFetchMany(ForeignScanState *node)
 {
 	EState	   *estate = node->ss.ps.state;
 
 	Assert(node->resultRelInfo == NULL);
 	return may_read_ahead(estate) && AioAllRowsWanted(estate, node->ss.ps.plan, true);
+}
+
+/*
+ * For wrappers: may rows of this scan be asked for before they are needed?
+ *
+ * INVARIANT-NEW-connection: only where nobody but the statement can come across
+ * the error that is the answer.
+ */
+bool
+AioMayReadAhead(ForeignScanState *node)
+{
+	return AioMayFetchMany(node) && AioRunIsUndisturbed(node->ss.ps.state);
 }
 
 /*
@@ -82,10 +100,8 @@ typedef enum EarlyScans
 static EarlyScans
 early_scans(const EState *estate)
 {
-	const AioExecutorRun *run = AioRunning();
-
-	if (run == NULL || run->query->estate != estate ||
-		!AioPlanChangesNothing(run->query->planstate))
+	if (!AioRunIsUndisturbed(estate) ||
+		!AioPlanChangesNothing(AioRunning()->query->planstate))
 		return EARLY_NONE;
 	return EARLY_ALL;
 }
@@ -207,5 +223,6 @@ AioAppendPoll(AppendState *node)
 		return false;
 	last = now;
 	return may_read_ahead(node->ps.state) &&
-		AioAllRowsWanted(node->ps.state, node->ps.plan, true);
+		AioAllRowsWanted(node->ps.state, node->ps.plan, true) &&
+		AioRunIsUndisturbed(node->ps.state);
 }

@@ -9,15 +9,17 @@
  * way.
  *
  * A round trip is long if the network is.  So the number of rows of a FETCH
- * doubles each time, up to a limit, for asynchronous scans of upstream's, too.
+ * doubles each time, up to a limit, for asynchronous scans of upstream's, too,
+ * and for those that may not be read ahead, as long as they want all rows.
  *
  * As with upstream's asynchronous scans, the connection's pending request says
  * that a result is to come: an AsyncRequest without a requestor, whose
  * requestee is the scan.  If the connection is wanted for something else, the
  * result is taken off and kept, as the scan may still use the rows before.
  *
- * A FETCH is never on its way when a transaction or subtransaction ends well.
- * One that fails has upstream cancel it.
+ * A FETCH is sent ahead only while nobody but the statement can use its
+ * connection, and is never on its way when a transaction or subtransaction ends
+ * well.  One that fails has upstream cancel it.
  *
  * Tests: src/test/aio/foreign/t/002_scan.pl.
  *
@@ -201,8 +203,9 @@ get_ahead(ForeignScanState *node)
 	ahead->conn = fsstate->conn;
 	ahead->conn_state = fsstate->conn_state;
 	ahead->capable = fsstate->async_capable || is_async_capable(node);
-	ahead->grows = ahead->capable && AioMayReadAhead(node);
-	ahead->allowed = ahead->grows && !fsstate->async_capable;
+	ahead->grows = ahead->capable && AioMayFetchMany(node);
+	ahead->allowed = ahead->grows && !fsstate->async_capable &&
+		AioMayReadAhead(node);
 	ahead->fetch_size = fsstate->fetch_size;
 	ahead->at_end.func = forget_ahead;
 	ahead->at_end.arg = ahead;
@@ -270,13 +273,16 @@ AioFdwFetchMore(ForeignScanState *node)
 
 	if (ahead != NULL && state->pendingAreq == &ahead->request)
 		take_off(ahead);
-	if (ahead == NULL || ahead->fetched == NULL)
+	if (ahead == NULL || (ahead->fetched == NULL && !ahead->grows))
 		fetch_more_data(node);
 	else
 	{
-		/* as if it had just been received for an asynchronous scan */
+		/* as if it were an asynchronous scan, and had just been notified */
 		AioFdwFreeConnection(state);
-		state->pendingAreq = &ahead->request;
+		if (ahead->fetched == NULL)
+			fetch_more_data_begin(&ahead->request);
+		else
+			state->pendingAreq = &ahead->request;
 		PG_TRY();
 		{
 			fsstate->async_capable = true;

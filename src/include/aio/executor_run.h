@@ -22,6 +22,8 @@ typedef struct AioExecutorRun
 	bool		goes_on;		/* it has been run before, as of a cursor */
 	int			nest_level;		/* of subtransactions, when it began */
 	int			misses;			/* reads that somebody waited for */
+	bool		undisturbed;	/* see AioRunIsUndisturbed(), */
+	bool		undisturbed_known;	/* once somebody has asked */
 } AioExecutorRun;
 
 /* upstream's, for which executor_run.c and explain.c have stand-ins */
@@ -39,8 +41,10 @@ extern AioExecutorRun *AioRunning(void);
 extern uint64 AioRowsWanted(const EState *estate, uint64 max);
 extern bool AioAllRowsWanted(EState *estate, const Plan *node, bool begun);
 extern bool AioSomebodyIsBetween(const EState *estate);
+extern bool AioRunIsUndisturbed(const EState *estate);
 
 /* volatility.c */
 extern bool AioPlanChangesNothing(PlanState *root);
+extern bool AioPlanRunsNoUserCode(PlanState *root);
 
 #endif							/* AIO_EXECUTOR_RUN_H */

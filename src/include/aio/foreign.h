@@ -120,6 +120,7 @@ extern PGDLLIMPORT bool aio_foreign_read_ahead;
 extern void AioRegisterFdw(const AioFdwRoutine *routine);
 extern bool AioAnyFdw(void);
 extern const AioFdwRoutine *AioFindFdw(const FdwRoutine *fdw);
+extern bool AioMayFetchMany(ForeignScanState *node);
 extern bool AioMayReadAhead(ForeignScanState *node);
 
 /* ------------------------------------------------------------------------

@@ -40,7 +40,6 @@ $node->safe_psql('postgres', qq{$gate;
 	CREATE TABLE mixed (id int, k int, v text) PARTITION BY RANGE (id);
 	CREATE TABLE mixed3 PARTITION OF mixed FOR VALUES FROM (100000) TO (200000);
 	INSERT INTO mixed SELECT 100000 + i, i % 7, i FROM generate_series(1, 5000) i;
-	CREATE FUNCTION raise_error() RETURNS int LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'raised'; END \$\$;
 	CREATE FUNCTION caught(i int) RETURNS int LANGUAGE plpgsql AS \$\$
 	BEGIN
 		RETURN (SELECT 1 / (count(*) - 1) FROM mixed3 WHERE id = 100001);
@@ -53,7 +52,29 @@ $node->safe_psql('postgres', qq{$gate;
 	EXCEPTION WHEN OTHERS THEN
 		RETURN 0;
 	END \$\$;
-	CREATE FUNCTION mine(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN \$1 % 10; END';
+	-- servers cannot compute this, and the planner makes it a function in C, which is believed
+	CREATE FUNCTION here(int) RETURNS int LANGUAGE internal IMMUTABLE AS 'int4up';
+	CREATE FUNCTION mine(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT here(\$1) % 10';
+	CREATE FUNCTION pass(bigint) RETURNS void LANGUAGE internal IMMUTABLE AS 'pg_advisory_lock_shared_int8';
+	CREATE FUNCTION told(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \$\$
+	BEGIN
+		RETURN (SELECT count(*) FROM part0 WHERE id = i);
+	EXCEPTION WHEN OTHERS THEN
+		RAISE NOTICE 'told of %', SQLERRM;
+		RETURN 0;
+	END \$\$;
+	CREATE FUNCTION told() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM told(NEW.id); RETURN NEW; END';
+	CREATE TABLE told_before (id int);
+	CREATE TRIGGER told BEFORE INSERT ON told_before FOR EACH ROW EXECUTE FUNCTION told();
+	CREATE TABLE told_if (id int);
+	CREATE TRIGGER told AFTER INSERT ON told_if FOR EACH ROW WHEN (told(NEW.id) < 0) EXECUTE FUNCTION told();
+	CREATE TABLE told_checked (id int CHECK (told(id) >= 0));
+	CREATE TABLE told_indexed (id int);
+	CREATE INDEX ON told_indexed (told(id));
+	CREATE TABLE told_parent (id int) PARTITION BY RANGE (id);
+	CREATE TABLE told_child PARTITION OF told_parent (CHECK (told(id) >= 0)) FOR VALUES FROM (0) TO (2000);
+	CREATE DOMAIN told_domain AS int CHECK (told(VALUE) >= 0);
+	CREATE TABLE kept (n serial, id int);
 	CREATE FUNCTION put(i int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN INSERT INTO part0 VALUES (i, 1, 1); RETURN i; END';
 	CREATE FUNCTION put_stable(i int) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN put(i); END'});
 foreach my $i (0 .. 2)
@@ -66,7 +87,11 @@ foreach my $i (0 .. 2)
 		CREATE FOREIGN TABLE gated$i PARTITION OF g FOR VALUES WITH (MODULUS 3, REMAINDER $i) SERVER shard$i OPTIONS (table_name 'gated');
 		CREATE FOREIGN TABLE mixed$i PARTITION OF mixed FOR VALUES FROM (@{[$i * 1000]}) TO (@{[$i * 1000 + 1000]}) SERVER shard$i OPTIONS (table_name 'part')});
 }
-$node->safe_psql('postgres', q{CREATE FOREIGN TABLE failing (id int, k int, v text, q int) SERVER shard0});
+$node->safe_psql('postgres', q{
+	CREATE FOREIGN TABLE failing (id int, k int, v text, q int) SERVER shard0;
+	CREATE FOREIGN TABLE told_told (id told_domain, k int) SERVER shard1 OPTIONS (table_name 'part');
+	CREATE FOREIGN TABLE told_foreign (id int, k int) SERVER shard1 OPTIONS (table_name 'part');
+	CREATE TRIGGER told BEFORE INSERT ON told_foreign FOR EACH ROW EXECUTE FUNCTION told()});
 $node->safe_psql('postgres', 'INSERT INTO t SELECT i, i % 7, i FROM generate_series(1, 1000) i');
 
 my $bad = $node->safe_psql('postgres', 'SELECT min(id) FROM part0 WHERE id > 700');
@@ -109,13 +134,13 @@ is($session->query("$plans{'Merge Append'}; SELECT count(*) FROM postgres_fdw_ge
 
 # A child that is scanned here does not keep back what servers have sent.
 my $here = $node->background_psql('postgres');
-$here->query_safe('SELECT pg_advisory_lock(1)');
-$session->query_until(qr/begun/, "\\echo begun\nSELECT min(n) FILTER (WHERE tableoid <> 'mixed3'::regclass) < max(n) FILTER (WHERE tableoid = 'mixed3'::regclass), count(*) FILTER (WHERE tableoid <> 'mixed3'::regclass AND n < 3000) > 10 FROM (SELECT row_number() OVER () AS n, tableoid FROM mixed WHERE id <> 100500 OR gate()) s;\n");
+$here->query_safe('SELECT pg_advisory_lock(100500)');
+$session->query_until(qr/begun/, "\\echo begun\nSELECT min(n) FILTER (WHERE tableoid <> 'mixed3'::regclass) < max(n) FILTER (WHERE tableoid = 'mixed3'::regclass), count(*) FILTER (WHERE tableoid <> 'mixed3'::regclass AND n < 3000) > 10 FROM (SELECT row_number() OVER () AS n, tableoid FROM mixed WHERE id <> 100500 OR pass(id) IS NOT NULL) s;\n");
 foreach my $shard (@shards)
 {
 	ok($shard->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'FETCH%' AND state = 'idle in transaction'}), $shard->name . ' has answered');
 }
-$here->query_safe('SELECT pg_advisory_unlock(1)');
+$here->query_safe('SELECT pg_advisory_unlock(100500)');
 is($session->query(''), 't|t', 'rows of servers come among those from here, and more of them are asked for');
 $here->quit;
 
@@ -167,11 +192,20 @@ my @statements = (
 	'WITH d AS (DELETE FROM part0 WHERE mine(id) = 30 RETURNING *) SELECT count(*), (SELECT count(*) FROM t) FROM d',
 	# a cursor that fails while others are to come, and an error that nobody has seen
 	'BEGIN; UPDATE part0 SET v = 1; DECLARE c CURSOR FOR SELECT 1 / (id - 45), v FROM failing ORDER BY mine(id); SAVEPOINT a; FETCH 1 FROM c; ROLLBACK TO a; SELECT count(*) FROM t; ROLLBACK',
-	q{BEGIN; UPDATE part0 SET k = k + 100; DECLARE c CURSOR FOR SELECT CASE WHEN mine(id) = 7 THEN raise_error() ELSE id END FROM failing; MOVE 1 IN c; DO $$ BEGIN MOVE FORWARD 100 FROM c; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught'; END $$; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
-	q{BEGIN; UPDATE part0 SET k = k + 100; SAVEPOINT s; SELECT CASE WHEN mine(id) = 7 THEN raise_error() ELSE id END FROM (SELECT id FROM failing UNION ALL SELECT id FROM part1) f; ROLLBACK TO s; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
+	q{BEGIN; UPDATE part0 SET k = k + 100; DECLARE c CURSOR FOR SELECT CASE WHEN mine(id) = 7 THEN 1 / (mine(id) - 7) ELSE id END FROM failing; MOVE 1 IN c; DO $$ BEGIN MOVE FORWARD 100 FROM c; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught'; END $$; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
+	q{BEGIN; UPDATE part0 SET k = k + 100; SAVEPOINT s; SELECT CASE WHEN mine(id) = 7 THEN 1 / (mine(id) - 7) ELSE id END FROM (SELECT id FROM failing UNION ALL SELECT id FROM part1) f; ROLLBACK TO s; COMMIT; SELECT count(*) FROM part0 WHERE k >= 100; UPDATE part0 SET k = k - 100 WHERE k >= 100},
 	'SELECT k, mine(id), count(q) FROM failing GROUP BY GROUPING SETS ((k), (mine(id))) LIMIT 2',
 	'BEGIN; DECLARE c CURSOR FOR SELECT k, mine(id), count(q) FROM failing GROUP BY GROUPING SETS ((k), (mine(id))); FETCH 2 FROM c; SAVEPOINT a; SELECT count(*) FROM part0; ROLLBACK TO a; SAVEPOINT b; FETCH 1 FROM c; ROLLBACK TO b; CLOSE c; SAVEPOINT d; SELECT count(*) FROM part0; COMMIT',
 	q{DO $$ DECLARE n bigint; BEGIN BEGIN SELECT count(q) INTO n FROM failing WHERE looked_up(id) >= 0; EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END; SELECT count(*) INTO n FROM part0; RAISE NOTICE '%', n; END $$},
+	# an error of rows that nobody has asked for yet is not that of a function which the statement calls
+	'SELECT count(told(id)) FROM failing WHERE q IS NOT NULL',
+	'SELECT told(id), count(*) FROM failing WHERE q IS NOT NULL GROUP BY 1',
+	'SELECT told(id) FROM failing WHERE q IS NOT NULL ORDER BY 1',
+	'CREATE TABLE not_made AS SELECT told(id) FROM failing WHERE q IS NOT NULL',
+	'SELECT count(told(id)) FROM (SELECT id FROM failing WHERE q IS NOT NULL UNION ALL SELECT id FROM mixed3 WHERE id < 101000) s',
+	'SELECT count(*) FROM (SELECT id FROM failing WHERE q IS NOT NULL UNION ALL (SELECT told(id) FROM part1 ORDER BY mine(id))) s',
+	'SELECT count(t.id) FROM failing, LATERAL (SELECT id FROM told_told WHERE k = failing.k LIMIT 1) t WHERE q IS NOT NULL',
+	(map { "INSERT INTO $_ (id) SELECT id FROM failing WHERE q IS NOT NULL" } qw(told_before told_if told_checked told_indexed told_parent told_foreign)),
 	# what is done for rows before, which a scan that begins then sees
 	'BEGIN; SELECT put(n) FROM generate_series(20001, 20003) n UNION ALL SELECT count(*) FROM part0 WHERE mine(id) >= 0; ROLLBACK',
 	'BEGIN; SELECT put(id) AS n FROM mixed3 WHERE id < 100003 UNION ALL (SELECT id FROM part0 WHERE mine(id) = 1 ORDER BY id DESC LIMIT 5); ROLLBACK',
@@ -220,6 +254,40 @@ sub fetched
 	return scalar(() = slurp_file($shards[0]->logfile, $offset) =~ /FETCH \d+ FROM/g);
 }
 $shards[0]->poll_query_until('postgres', q{SELECT setting = 'all' FROM pg_settings WHERE name = 'log_statement'});
+
+# While the rows of the second FETCH are used, the third one is on its way, if
+# nobody else can use the connection meanwhile.  The statement waits at one of
+# these rows.
+my $row = $node->safe_psql('postgres', 'SELECT id FROM part0 OFFSET 14 LIMIT 1');
+$here = $node->background_psql('postgres');
+my $other = $node->background_psql('postgres');
+my $other_pid = $other->query('SELECT pg_backend_pid()');
+my $passing = 'FROM part0 WHERE pass(part0.id) IS NOT NULL';
+foreach my $case (
+	['SELECT id %s', 1],
+	['SELECT count(*), random() %s', 1],
+	['SELECT count(*) FROM mixed3 JOIN (SELECT k %s) p USING (k)', 1],
+	['SELECT k, count(*) %s GROUP BY k ORDER BY mine(k)', 1],
+	['CREATE TABLE made AS SELECT id %s', 1],
+	['COPY (SELECT id %s) TO STDOUT', 1],
+	['INSERT INTO kept (id) SELECT id %s', 1],
+	['INSERT INTO part1 SELECT id, k, v %s', 1],
+	['SELECT count(id) FROM (SELECT id %s) p WHERE told(id) = 1', 0],
+	['INSERT INTO told_before SELECT id %s', 0])
+{
+	my ($statement, $ahead) = (sprintf($case->[0], $passing), $case->[1]);
+	my $offset = -s $shards[0]->logfile;
+
+	$here->query_safe("SELECT pg_advisory_lock($row)");
+	$other->query_until(qr/begun/, "\\echo begun\nBEGIN; $statement; ROLLBACK; SELECT pg_advisory_unlock_all();\n");
+	$node->poll_query_until('postgres', "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $other_pid") or die 'it does not come';
+	$shards[0]->wait_for_log(qr/(?:FETCH 10 FROM c1\b.*){3}/s, $offset) if $ahead;
+	is(scalar(() = slurp_file($shards[0]->logfile, $offset) =~ /FETCH 10 FROM c1\b/g), $ahead ? 3 : 2, ($ahead ? '' : 'not ') . "ahead: $statement");
+	$here->query_safe('SELECT pg_advisory_unlock_all()');
+	$other->query_safe('');
+}
+$_->quit foreach $here, $other;
+
 my $all_rows = 'SELECT v FROM part0 ORDER BY mine(id)';
 my $by_append = 'SELECT count(v) FROM t WHERE mine(id) >= 0';
 is(fetches('on', $all_rows), '10 20 40 80 160', 'more and more rows are fetched at a time');
