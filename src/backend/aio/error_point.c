@@ -32,6 +32,7 @@
 #include "aio/task_port.h"
 #include "miscadmin.h"
 #include "storage/aio.h"
+#include "storage/buf_internals.h"
 #include "utils/snapmgr.h"
 
 /* Remember what holds before something is tried that may raise an error. */
@@ -51,10 +52,14 @@ AioMarkErrorPoint(AioErrorPoint *point)
 void
 AioReturnToErrorPoint(const AioErrorPoint *point)
 {
+	ResourceOwner owner = CurrentResourceOwner;
+
 	MemoryContextSwitchTo(point->memory_context);
 	CurrentResourceOwner = point->owner;
 	FlushErrorState();
 	AioCleanUpAfterError();
+	if (owner != NULL && owner != point->owner)
+		ResourceOwnerReleaseAllOfKind(owner, &buffer_io_resowner_desc);
 	InterruptHoldoffCount = point->holdoff;
 	QueryCancelHoldoffCount = point->cancel_holdoff;
 }

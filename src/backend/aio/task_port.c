@@ -28,11 +28,13 @@
 #include "aio/wait.h"
 #include "catalog/catalog.h"
 #include "miscadmin.h"
+#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "utils/pgstat_internal.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 
 static bool
 scope_allowed(void)
@@ -109,6 +111,15 @@ AioCleanUpAfterError(void)
 	AioSubmitBatch();
 	if (pgaio_my_backend->in_batchmode)
 		pgaio_exit_batchmode(); /* a read stream's callback has failed */
+
+	/*
+	 * A page whose I/O has begun but has not been submitted.  Who waits for
+	 * it would wait for the end of the transaction, this process included.
+	 * It is no other task's: none is suspended between the two.
+	 */
+	if (CurrentResourceOwner != NULL)
+		ResourceOwnerReleaseAllOfKind(CurrentResourceOwner,
+									  &buffer_io_resowner_desc);
 	Assert(!AioHoldsPageLock());
 }
 

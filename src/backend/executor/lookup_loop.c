@@ -49,6 +49,7 @@
 #include "lookup.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -408,8 +409,8 @@ take_row(AioLookupLoop *loop)
  * Take rows until there are 'wanted' ahead.  The caller needs the first of them
  * at once; an error in producing others is kept until they are needed.  They
  * will be, if nothing else ends the statement: so what the nodes below have
- * acquired is released by the abort of the transaction, and they are not
- * executed meanwhile.
+ * acquired is released by the abort of the transaction, but for what others may
+ * wait for meanwhile, this process included; and they are not executed again.
  */
 static void
 take_rows(AioLookupLoop *loop, uint32 wanted)
@@ -498,12 +499,43 @@ try_keys(AioLookupLoop *loop, AioLookupTarget *target)
 	return target->has_failed ? NULL : tried.keys;
 }
 
+/*
+ * Is a value stored elsewhere, or compressed?  To get it may raise an error.
+ */
+static bool
+is_toasted(Datum value)
+{
+	return VARATT_IS_EXTERNAL(DatumGetPointer(value)) ||
+		VARATT_IS_COMPRESSED(DatumGetPointer(value));
+}
+
+static bool
+has_toasted_key(AioLookupLoop *loop, const AioLookupTarget *target)
+{
+	for (int i = 0; i < target->nruntime_keys; i++)
+	{
+		const IndexRuntimeKeyInfo *info = &target->runtime_keys[i];
+		bool		isnull;
+		Datum		key;
+
+		if (!info->key_toastable)
+			continue;
+		key = ExecEvalExpr(info->key_expr, loop->econtext, &isnull);
+		if (!isnull && is_toasted(key))
+			return true;
+	}
+	return false;
+}
+
 static ScanKey
 get_keys(AioLookupLoop *loop, AioLookupTarget *target)
 {
 	if (target->has_failed)
 		return NULL;
-	return target->may_fail ? try_keys(loop, target) : make_keys(loop, target);
+	if (target->may_fail ||
+		(loop->insert != NULL && has_toasted_key(loop, target)))
+		return try_keys(loop, target);
+	return make_keys(loop, target);
 }
 
 /* What is looked up for the row whose parameters are set. */
@@ -596,21 +628,38 @@ set_params(AioLookupLoop *loop, TupleTableSlot *row)
 	}
 }
 
-static List *
-add_new_row(List *probes, AioLookupLoop *loop, uint32 row, bool near)
+/* A row to look ahead for. */
+typedef struct RowAhead
 {
+	AioLookupLoop *loop;
+	uint32		row;
+	bool		is_new;
+	bool		near;
+	bool		tried;			/* may raise an error */
+	List	   *probes;
+} RowAhead;
+
+static void
+add_new_row(RowAhead *ahead)
+{
+	AioLookupLoop *loop = ahead->loop;
+	uint32		row = ahead->row;
 	const AppendState *pruned = NULL;
 	Bitmapset  *left = NULL;
 
 	MemSet(begun_of(loop, row, 0), 0, loop->nsteps * sizeof(bool));
 	if (loop->toast != NULL)
-		return AioAddValues(probes, loop->toast, *slot_of(loop, row),
-							row - loop->ntaken, begun_of(loop, row, 0), false, near);
+	{
+		ahead->probes = AioAddValues(ahead->probes, loop->toast,
+									 *slot_of(loop, row), row - loop->ntaken,
+									 begun_of(loop, row, 0), false, ahead->near);
+		return;
+	}
 	set_params(loop, *slot_of(loop, row));
 	foreach_ptr(AioLookupTarget, target, targets_of_row(loop))
 	{
 		int			i = foreach_current_index(target);
-		bool	   *begun = near || i >= loop->nsteps ? NULL :
+		bool	   *begun = ahead->near || i >= loop->nsteps ? NULL :
 			begun_of(loop, row, i);
 		ScanKey		keys;
 
@@ -618,26 +667,35 @@ add_new_row(List *probes, AioLookupLoop *loop, uint32 row, bool near)
 			continue;
 		if (target->tids != NIL)
 		{
-			loop->has_read |= AioReadTids(target, loop->econtext, row - loop->ntaken);
+			/* reads would end with the attempt */
+			if (!ahead->tried)
+				loop->has_read |= AioReadTids(target, loop->econtext,
+											  row - loop->ntaken);
 			continue;
 		}
 		keys = get_keys(loop, target);
 		if (keys != NULL)
-			probes = AioAddProbe(probes, target, keys, row - loop->ntaken, begun);
+			ahead->probes = AioAddProbe(ahead->probes, target, keys,
+										row - loop->ntaken, begun);
 	}
-	return probes;
 }
 
-static List *
-add_row_again(List *probes, AioLookupLoop *loop, uint32 row)
+static void
+add_row_again(RowAhead *ahead)
 {
+	AioLookupLoop *loop = ahead->loop;
+	uint32		row = ahead->row;
 	bool	   *begun = begun_of(loop, row, 0);
 
 	if (memchr(begun, true, loop->nsteps * sizeof(bool)) == NULL)
-		return probes;
+		return;
 	if (loop->toast != NULL)
-		return AioAddValues(probes, loop->toast, *slot_of(loop, row),
-							row - loop->ntaken, begun, true, true);
+	{
+		ahead->probes = AioAddValues(ahead->probes, loop->toast,
+									 *slot_of(loop, row), row - loop->ntaken,
+									 begun, true, true);
+		return;
+	}
 	set_params(loop, *slot_of(loop, row));
 	foreach_ptr(AioLookupTarget, target, targets_of_row(loop))
 	{
@@ -648,10 +706,75 @@ add_row_again(List *probes, AioLookupLoop *loop, uint32 row)
 			continue;
 		keys = get_keys(loop, target);
 		if (keys != NULL)
-			probes = AioAddProbe(probes, target, keys, row - loop->ntaken,
-								 &begun[i]);
+			ahead->probes = AioAddProbe(ahead->probes, target, keys,
+										row - loop->ntaken, &begun[i]);
 	}
-	return probes;
+}
+
+static void
+add_row(void *arg)
+{
+	RowAhead   *ahead = arg;
+
+	if (ahead->is_new)
+		add_new_row(ahead);
+	else
+		add_row_again(ahead);
+}
+
+/*
+ * May what comes of a row that is ahead raise an error: its parameters, what
+ * prunes partitions by them, or a hash of keys?  (Whoever inserts a row
+ * computes these again, so it is left to get_keys() there.)
+ */
+static bool
+may_raise(AioLookupLoop *loop, TupleTableSlot *row)
+{
+	if (loop->insert != NULL || loop->toast != NULL)
+		return false;
+	foreach_ptr(AioLoopParam, param, loop->params)
+	{
+		bool		isnull;
+		Datum		value;
+
+		if (param->attno == 0)
+		{
+			if (!IsA(param->arg, Var) ||
+				TypeIsToastable(castNode(Var, param->arg)->vartype))
+				return true;
+			continue;
+		}
+		if (param->attno < 0 ||
+			TupleDescCompactAttr(loop->desc, param->attno - 1)->attlen != -1)
+			continue;
+		value = slot_getattr(row, param->attno, &isnull);
+		if (!isnull && is_toasted(value))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Add what to probe for a row.  What raises an error is not looked up: whoever
+ * comes to the row will meet the error, if anybody does.
+ */
+static List *
+try_row(List *probes, AioLookupLoop *loop, uint32 row, bool is_new, bool near)
+{
+	RowAhead	ahead = {
+		.loop = loop,
+		.row = row,
+		.is_new = is_new,
+		.near = near,
+		.tried = may_raise(loop, *slot_of(loop, row)),
+		.probes = probes,
+	};
+
+	if (ahead.tried)
+		(void) AioTry(add_row, &ahead, NULL, NULL);
+	else
+		add_row(&ahead);
+	return ahead.probes;
 }
 
 /*
@@ -670,9 +793,9 @@ add_rows(AioLookupLoop *loop, uint32 first, uint32 near)
 		bool		is_near = ahead < near;
 
 		if (ahead >= known)
-			probes = add_new_row(probes, loop, loop->ntaken + ahead, is_near);
+			probes = try_row(probes, loop, loop->ntaken + ahead, true, is_near);
 		else if (is_near)
-			probes = add_row_again(probes, loop, loop->ntaken + ahead);
+			probes = try_row(probes, loop, loop->ntaken + ahead, false, true);
 	}
 	loop->nprobed = Max(loop->nprobed, Min(near, rows_ahead(loop)));
 	return probes;

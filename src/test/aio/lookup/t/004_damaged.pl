@@ -126,6 +126,62 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		}
 	}
 }
+
+# A read that cannot be begun: the page is waited for by nobody, neither by an
+# earlier row of the statement that needs it, too, nor by others.
+$node->safe_psql('postgres', q{
+	CREATE TABLE segments (id int PRIMARY KEY, other int, t text DEFAULT repeat('x', 100));
+	INSERT INTO segments SELECT i, i FROM generate_series(1, 400) i;
+	CREATE FUNCTION note(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN IF n > 440 THEN RAISE NOTICE 'row %', n; END IF; RETURN n; END $$;
+	ANALYZE segments; CHECKPOINT});
+my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('segments')");
+$node->stop;
+truncate $file, 2**30 or die "$file: $!";
+$node->start;
+$node->safe_psql('postgres', q{
+	INSERT INTO segments SELECT i, CASE WHEN i BETWEEN 450 AND 458 THEN 460 ELSE i END FROM generate_series(401, 800) i});
+$node->stop;
+rename "$file.1", "$file.away" or die "$file.1: $!";
+$node->start;
+my $from = 'FROM segments a JOIN segments b ON b.id = a.other WHERE a.id > 0';
+foreach my $statement ("SELECT note(a.id), length(b.t) $from ORDER BY a.id", "SELECT length(b.t) $from ORDER BY a.id LIMIT 440")
+{
+	my $settings = "SET statement_timeout = '30s'; SET enable_seqscan = off";
+	my ($wanted) = output($statement, "$settings; SET aio.lookup_ahead = 0");
+	my ($got, $any) = output($statement, "$settings; SELECT FROM aio_stat_reset(); SET aio.debug_lookups = 64");
+
+	like($wanted, qr/could not open file|^100$/m, 'a segment that is missing');
+	is($got, $wanted, 'with lookups ahead');
+	is($any, 't', 'there were some');
+}
+rename "$file.away", "$file.1" or die "$file.1: $!";
+
+# A key that cannot be fetched: rows before it are returned, or fail.
+$node->safe_psql('postgres', q{
+	CREATE TABLE outside (id int PRIMARY KEY, k text STORAGE EXTERNAL);
+	INSERT INTO outside SELECT i, CASE WHEN i = 200 THEN repeat('x', 3000) ELSE 'k' || i END FROM generate_series(1, 300) i;
+	CREATE TABLE inside (k text, t text);
+	INSERT INTO inside SELECT 'k' || i, i FROM generate_series(1, 1000) i;
+	CREATE INDEX ON inside USING hash (k);
+	VACUUM ANALYZE});
+$file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = 'outside'");
+$node->stop;
+truncate $file, 0 or die "$file: $!";
+$node->start;
+foreach my $memoize ('on', 'off')
+{
+	foreach my $case ([ 'id / (195 - o.id)', 'division by zero' ], [ 'o.id', 'could not read blocks' ])
+	{
+		my $statement = "SELECT $case->[0], i.t FROM outside o JOIN inside i ON i.k = o.k WHERE o.id > 0";
+		my $settings = "SET statement_timeout = '30s'; SET enable_seqscan = off; SET enable_memoize = $memoize";
+		my ($wanted) = output($statement, "$settings; SET aio.lookup_ahead = 0");
+		my ($got, $any) = output($statement, "$settings; SELECT FROM aio_stat_reset(); SET aio.debug_lookups = 64");
+
+		like($wanted, qr/$case->[1]/, "memoize $memoize: a key that cannot be fetched");
+		is($got, $wanted, 'with lookups ahead');
+		is($any, 't', 'there were some');
+	}
+}
 unlike(slurp_file($node->logfile), qr/WARNING|PANIC|TRAP|was terminated/, 'nothing else is wrong');
 
 $node->stop;
