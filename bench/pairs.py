@@ -39,7 +39,11 @@ def measure(bench, disk, data, settings, cases, one):
 
 
 def pair(bench, clusters, disk, case, turn, seed, one):
-    found = {side: one(clusters[side], disk, side, case, seed) for side in order(turn)}
+    found = {}
+    for side in order(turn):
+        found[side] = one(clusters[side], disk, side, case, seed)
+        # there are more runs than a server accepts sessions
+        clusters[side].close_sessions()
     if len({str(found[side]["result"]) for side in SIDES}) > 1:
         raise pglib.PgError(f"{case}: the servers differ: {found}")
     bench.step(f"{disk}, {case}, run {turn} of {bench.args.runs}: "

@@ -169,9 +169,7 @@ class Cluster:
         """Stop the server if it runs. A second Ctrl-C must not leave it behind, hence the deaf moment."""
         heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            for session in self.sessions:
-                session.close()
-            self.sessions = []
+            self.close_sessions()
             if (self.data / "postmaster.pid").exists():
                 try:
                     self._pg_ctl("stop", "-m", mode, "-t", "300")
@@ -202,6 +200,10 @@ class Cluster:
         session = Session(self, database)
         self.sessions.append(session)
         return session
+
+    def close_sessions(self):
+        while self.sessions:
+            self.sessions.pop().close()
 
     def connection(self, database="postgres"):
         """Environment under which libpq programs reach this server."""
