@@ -196,7 +196,9 @@ await_descriptor(AioStatementBacklog *statement, int fd, int events,
  * the end.  An error is raised as upstream raises it.
  *
  * What comes through a pipe is not buffered in the stream.  So it can be told
- * whether a read would wait.
+ * whether a read would wait.  That holds only for a stream that COPY has opened
+ * itself: a server in single-user mode has read its commands from the standard
+ * input, and some of the rows with them.
  */
 size_t
 AioReadCopyFile(void *buffer, size_t nbytes, CopyFromState cstate)
@@ -205,7 +207,7 @@ AioReadCopyFile(void *buffer, size_t nbytes, CopyFromState cstate)
 	int			fd = fileno(cstate->copy_file);
 	size_t		done = 0;
 
-	if (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))
+	if (cstate->filename == NULL || fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))
 		return fread(buffer, 1, nbytes, cstate->copy_file);
 	while (done < nbytes)
 	{

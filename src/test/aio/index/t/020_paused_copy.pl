@@ -3,7 +3,8 @@
 # A COPY whose client pauses has claimed the keys of the rows that it has got, as
 # in PostgreSQL, wherever the pause comes: others that insert the same keys wait.
 # So has one whose rows come through a pipe, and one of a subscriber, when who
-# sends them pauses.
+# sends them pauses.  In single-user mode, rows come through the pipe of the
+# commands.
 
 use strict;
 use warnings FATAL => 'all';
@@ -194,5 +195,17 @@ $control->quit;
 $pause->quit;
 
 check_log($node, 'paused copies');
+$node->stop;
+
+# What a server in single-user mode has read of its input, with the command,
+# belongs to the rows.
+my $input = join "\n", 'CREATE TABLE lines (s text);', 'COPY lines FROM STDIN;', 'CREATE TABLE made AS SELECT 1', 'a row', '';
+my $said = '';
+ok(IPC::Run::run([ 'postgres', '--single', '-F', '-D', $node->data_dir, 'postgres' ], '<', \$input, '>&', \$said),
+	'a server in single-user mode copies rows that come through a pipe');
+note($said);
+$node->start;
+is($node->safe_psql('postgres', q{SELECT count(*), to_regclass('made') IS NULL FROM lines}), '2|t',
+	'and executes none of them');
 $node->stop;
 done_testing();
