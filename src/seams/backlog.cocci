@@ -3,7 +3,8 @@
 // What: COPY and the executor's inserting node tell us when their rows are in, before any trigger is fired for them; so
 //   does the executor when it finishes, as it need not have run to the end; and every executor run tells us its
 //   snapshot before it begins.  A row that the executor is about to insert is offered to us; before a subtransaction begins, we insert those that we
-//   have kept.  Logical replication tells us of each message, DDL before it looks who uses a table, and a trigger before it runs.
+//   have kept.  Logical replication tells us of each message, DDL before it looks who uses a table, and a trigger before it runs;
+//   so does whoever is about to insert into a table.
 // Without it: a statement would end with index entries that are nowhere but in its memory; and a later row's error would
 //   hide that of a row whose keys are waiting.
 // Could disappear: with a table access method interface for bulk inserts into indexes.  Not by hooks: an extension's
@@ -15,8 +16,8 @@
 //   in CopyFrom
 // target: src/backend/executor/nodeModifyTable.c AioRowsInserted+1 AioKeepBack+1 NULL+1
 //   in ExecInsert ExecModifyTable
-// target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1
-//   in standard_ExecutorFinish standard_ExecutorRun
+// target: src/backend/executor/execMain.c AioBeforeQuery+1 AioRowsInserted+1 AioBeforeRow+1
+//   in InitResultRelInfo standard_ExecutorFinish standard_ExecutorRun
 // target: src/backend/access/transam/xact.c AioBeforeSubtransaction+1
 //   in BeginInternalSubTransaction
 // target: src/backend/commands/tablecmds.c AioBeforeDDL+1
@@ -125,5 +126,16 @@ symbol finfo, tgindx, trigdata;
   <+...
 + AioBeforeTrigger(trigdata);
   finfo += tgindx;
+  ...+>
+  }
+
+@table@
+symbol resultRelInfo, resultRelationDesc;
+@@
+  InitResultRelInfo(...)
+  {
+  <+...
++ AioBeforeRow(resultRelationDesc);
+  resultRelInfo->ri_RelationDesc = resultRelationDesc;
   ...+>
   }

@@ -35,7 +35,10 @@
  *	 one of these;
  * - before it waits for its publisher for more than a moment;
  * - before a trigger runs, which may take any time.  When one before a row
- *	 runs, upstream has the indexes of that row's table locked as well.
+ *	 runs, upstream has the indexes of that row's table locked as well;
+ * - before a row may run other code that may take any time (apply_code.c).  If
+ *	 that is run before upstream has locked the indexes of the row's table, no
+ *	 entries are collected for it.
  *
  * INVARIANT-100: whoever inserts a row's entries has its backlog at hand,
  * and may come to user code between two of its indexes, which may end the
@@ -63,8 +66,10 @@
 #include "aio/backlog.h"
 #include "aio/index_backlog.h"
 #include "aio/sibling_locks.h"
+#include "apply_code.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
+#include "portability/instr_time.h"
 #include "replication/logicalproto.h"
 #include "replication/logicalrelation.h"
 #include "replication/logicalworker.h"
@@ -77,8 +82,12 @@
 /* tables that are open at a time, with their indexes */
 #define TABLES_MAX	32
 
-/* after so many messages, see whether somebody waits for an index */
+/*
+ * after so many messages, or milliseconds, see whether somebody waits for an
+ * index
+ */
 #define MESSAGES_TO_LOOK	16
+#define TIME_TO_LOOK		10.0
 
 typedef struct ApplyTable
 {
@@ -276,11 +285,57 @@ somebody_waits(void)
 	return result;
 }
 
+/* Has it been a while since that was asked last? */
+static bool
+time_to_look(void)
+{
+	static uint32 messages = 0;
+	static instr_time last;
+	instr_time	now,
+				passed;
+
+	INSTR_TIME_SET_CURRENT(now);
+	passed = now;
+	INSTR_TIME_SUBTRACT(passed, last);
+	if (++messages < MESSAGES_TO_LOOK && INSTR_TIME_GET_MILLISEC(passed) < TIME_TO_LOOK)
+		return false;
+	messages = 0;
+	last = now;
+	return true;
+}
+
 /* Does the worker have indexes locked between two messages? */
 bool
 AioApplyHasLocks(void)
 {
 	return may_end();
+}
+
+/* Has the statement only this table open? */
+static bool
+has_only(Oid relid)
+{
+	ApplyTable *own = hash_search(statement->tables, &relid, HASH_FIND, NULL);
+
+	return statement->nopen == 1 && own != NULL && own->rri != NULL;
+}
+
+/*
+ * A row is about to be looked for in this table, or inserted into it.  If that
+ * runs code that may take any time, only indexes are locked meanwhile that
+ * upstream has locked, too.
+ */
+void
+AioEndApplyBeforeRow(Relation rel)
+{
+	AioRowCode	code;
+
+	if (!may_end())
+		return;
+	code = AioApplyRowCode(rel);
+	if (code == AIO_ROW_RUNS_EARLY ||
+		(code == AIO_ROW_RUNS_LATE && !has_only(RelationGetRelid(rel))))
+		AioEndApply();
 }
 
 /*
@@ -297,13 +352,9 @@ AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session)
 		return;
 
 	/* tell standbys of no lock twice; only DDL gets one of these */
-	if (tag->locktag_type == LOCKTAG_RELATION && mode == AccessExclusiveLock)
+	if ((tag->locktag_type == LOCKTAG_RELATION && mode == AccessExclusiveLock) ||
+		!AioLockIsToBeHad(tag, mode, session))
 		AioEndApply();
-	else if (LockAcquireExtended(tag, mode, session, true, true, NULL, false) ==
-			 LOCKACQUIRE_NOT_AVAIL)
-		AioEndApply();
-	else
-		LockRelease(tag, mode, session);
 }
 
 /*
@@ -312,14 +363,9 @@ AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session)
 void
 AioEndApplyForTrigger(const TriggerData *trigger)
 {
-	Oid			relid = RelationGetRelid(trigger->tg_relation);
-	ApplyTable *own;
-
-	if (!may_end())
-		return;
-	own = hash_search(statement->tables, &relid, HASH_FIND, NULL);
-	if (TRIGGER_FIRED_BEFORE(trigger->tg_event) && statement->nopen == 1 &&
-		own != NULL && own->rri != NULL)
+	if (!may_end() ||
+		(TRIGGER_FIRED_BEFORE(trigger->tg_event) &&
+		 has_only(RelationGetRelid(trigger->tg_relation))))
 		return;
 	AioEndApply();
 }
@@ -330,8 +376,6 @@ AioEndApplyForTrigger(const TriggerData *trigger)
 void
 AioEndApplyFor(int action)
 {
-	static uint32 messages = 0;
-
 	/* unless an error of the last one has been caught without us */
 	row_under_way = false;
 	switch ((LogicalRepMsgType) action)
@@ -342,7 +386,7 @@ AioEndApplyFor(int action)
 		case LOGICAL_REP_MSG_RELATION:
 		case LOGICAL_REP_MSG_TYPE:
 			/* tables and types are described as they are met */
-			if (++messages % MESSAGES_TO_LOOK == 0 && may_end() && somebody_waits())
+			if (may_end() && time_to_look() && somebody_waits())
 				AioEndApply();
 			break;
 		default:
@@ -420,6 +464,10 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 		aio_index_batch_memory == 0 || GetCurrentTransactionNestLevel() > 1 ||
 		(AioAppliedIdentityIsFull() &&
 		 !OidIsValid(GetRelationIdentityOrPK(rri->ri_RelationDesc))))
+		return NULL;
+
+	/* the next row of this table would end the statement */
+	if (AioApplyRowCode(rri->ri_RelationDesc) == AIO_ROW_RUNS_EARLY)
 		return NULL;
 
 	/* left by a row whose error has been caught */

@@ -56,6 +56,7 @@ extern void AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
 								 * meanwhile */
 
 /* side_effects.c */
+extern bool AioFunctionHasSideEffects(Oid funcid);
 extern bool AioExpressionHasSideEffects(Node *node, int demands);
 extern bool AioRowsHaveSideEffects(PlanState *planstate, int demands);
 extern bool AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals,

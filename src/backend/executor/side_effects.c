@@ -135,6 +135,12 @@ function_leaves_nothing(Oid funcid)
 	}
 }
 
+bool
+AioFunctionHasSideEffects(Oid funcid)
+{
+	return !function_leaves_nothing(funcid);
+}
+
 /* How much is asked of what is evaluated. */
 typedef struct Demand
 {
@@ -537,6 +543,7 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 			 AioExpressionHasSideEffects((Node *) info->ii_Predicate, false)))
 			return true;
 	}
+
 	if (rri->ri_RelationDesc->rd_rel->relispartition &&
 		AioExpressionHasSideEffects((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), 0))
 		return true;

@@ -71,5 +71,6 @@ extern const struct LogicalRepRelMapEntry *AioFindRemoteRelation(uint32 id);
 extern bool AioInStream(void);
 extern bool AioAppliesChangesOf(const struct LogicalRepRelMapEntry *entry);
 extern bool AioAppliedIdentityIsFull(void);
+extern bool AioAppliedColumnIsMissing(Oid relid, int column);
 
 #endif							/* AIO_APPLY_AHEAD_H */

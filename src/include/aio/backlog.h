@@ -61,6 +61,7 @@ extern void AioDrainBeforeClosing(ResultRelInfo *rri);
 extern void AioEndApply(void);
 extern void AioEndApplyFor(int action);
 extern void AioEndApplyForTrigger(const struct TriggerData *trigger);
+extern void AioEndApplyBeforeRow(Relation rel);
 extern void AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
 								  bool session);
 extern bool AioApplyHasLocks(void);

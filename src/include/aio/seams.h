@@ -176,6 +176,14 @@ AioBeforeTrigger(const struct TriggerData *trigger)
 		AioEndApplyForTrigger(trigger);
 }
 
+/* InitResultRelInfo(): a row of this table may be about to be inserted */
+static inline void
+AioBeforeRow(Relation rel)
+{
+	if (unlikely(aio_rows_applied > 0))
+		AioEndApplyBeforeRow(rel);
+}
+
 /* LockAcquireExtended() */
 static inline void
 AioBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session, bool no_wait)

@@ -43,3 +43,16 @@ AioAppliedIdentityIsFull(void)
 
 	return rel != NULL && rel->remoterel.replident == REPLICA_IDENTITY_FULL;
 }
+
+/*
+ * Does the row that is being applied get a default in this column of the table
+ * that is its destination, as the publisher does not send the column?
+ */
+bool
+AioAppliedColumnIsMissing(Oid relid, int column)
+{
+	const LogicalRepRelMapEntry *rel = apply_error_callback_arg.rel;
+
+	return rel != NULL && rel->localreloid == relid &&
+		column <= rel->attrmap->maplen && rel->attrmap->attnums[column - 1] < 0;
+}

@@ -32,6 +32,27 @@ AioLetSiblingsFinish(void)
 }
 
 /*
+ * Would whoever asks for this lock get it at once?  It is got and given back to
+ * find out, unless nobody has it who could be in the way.  Not for a lock of
+ * which standbys are told.
+ */
+bool
+AioLockIsToBeHad(const LOCKTAG *tag, LOCKMODE mode, bool session)
+{
+	Assert(tag->locktag_type != LOCKTAG_RELATION || mode != AccessExclusiveLock);
+
+	/* the fast path has only locks that do not conflict with such */
+	if (LockHeldByMe(tag, mode, false) ||
+		(mode < ShareUpdateExclusiveLock && LockWaiterCount(tag) == 0))
+		return true;
+	if (LockAcquireExtended(tag, mode, session, true, true, NULL, false) ==
+		LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	LockRelease(tag, mode, session);
+	return true;
+}
+
+/*
  * Does a process wait for a lock on this relation?  A lock that is held by the
  * fast path is in the shared table only if somebody wanted one that conflicts.
  */

@@ -96,6 +96,14 @@ CheckTableNotInUse(Relation rel, const char *stmt)
 	compare(rel, expected_refcnt);
 }
 
+void
+InitResultRelInfo(ResultRelInfo *resultRelInfo, Relation resultRelationDesc)
+{
+	clear(resultRelInfo);
+	resultRelInfo->ri_RelationDesc = resultRelationDesc;
+	resultRelInfo->ri_NumIndices = 0;
+}
+
 /* not these */
 void
 other_subtransaction(Relation rel)

@@ -105,6 +105,15 @@ CheckTableNotInUse(Relation rel, const char *stmt)
 	compare(rel, expected_refcnt);
 }
 
+void
+InitResultRelInfo(ResultRelInfo *resultRelInfo, Relation resultRelationDesc)
+{
+	clear(resultRelInfo);
+	AioBeforeRow(resultRelationDesc);
+	resultRelInfo->ri_RelationDesc = resultRelationDesc;
+	resultRelInfo->ri_NumIndices = 0;
+}
+
 /* not these */
 void
 other_subtransaction(Relation rel)

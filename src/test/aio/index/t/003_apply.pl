@@ -313,6 +313,69 @@ sub check_moved
 }
 check_moved(3500, 'indexes that were moved');
 
+# So it is before somebody's code runs for a row of another table, wherever that
+# comes in; but that of a column that the publisher sends, or of PostgreSQL's own.
+$publisher->safe_psql('postgres', 'TRUNCATE moved');
+$subscriber->safe_psql(
+	'postgres', q{
+	CREATE FUNCTION takes_time(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+		$$BEGIN
+		-- a lock that is waited for has the worker give back its own
+		WHILE NOT pg_try_advisory_xact_lock_shared(2) LOOP PERFORM pg_sleep(0.01); END LOOP;
+		RETURN $1;
+		END$$;
+	CREATE DOMAIN slow_int AS int CHECK (takes_time(VALUE) IS NOT NULL);
+	CREATE DOMAIN quick_int AS int CHECK (VALUE > 0);
+	CREATE FUNCTION slow_compare(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+		$$BEGIN RETURN btint4cmp(public.takes_time($1), $2); END$$;
+	CREATE OPERATOR CLASS slow_ops FOR TYPE int USING btree AS
+		OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 slow_compare(int, int);
+	CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'});
+my %slow = (
+	default => 'CREATE TABLE slow_default (n int, d int DEFAULT takes_time(1))',
+	check => 'CREATE TABLE slow_check (n int CHECK (takes_time(n) > 0))',
+	generated => 'CREATE TABLE slow_generated (n int, d int GENERATED ALWAYS AS (takes_time(n)) STORED)',
+	virtual => 'CREATE TABLE slow_virtual (n int, d int CHECK (d + n > 0) DEFAULT 0, e int GENERATED ALWAYS AS (d + n) VIRTUAL CHECK (takes_time(n) > 0))',
+	expression => 'CREATE TABLE slow_expression (n int); CREATE INDEX ON slow_expression ((takes_time(n)))',
+	predicate => 'CREATE TABLE slow_predicate (n int); CREATE INDEX ON slow_predicate (n) WHERE takes_time(n) > 0',
+	opclass => 'CREATE TABLE slow_opclass (n int); CREATE INDEX ON slow_opclass (n slow_ops); INSERT INTO slow_opclass VALUES (0)',
+	domain => 'CREATE TABLE slow_domain (n slow_int)',
+	array => 'CREATE TABLE slow_array (n int, d slow_int[] DEFAULT ARRAY[1])',
+	partition => 'CREATE TABLE slow_partition (n int) PARTITION BY RANGE (takes_time(n)); CREATE TABLE key_partition PARTITION OF slow_partition FOR VALUES FROM (0) TO (100)',
+	leaf => 'CREATE TABLE slow_leaf (n int) PARTITION BY LIST (n); CREATE TABLE leaf_1 PARTITION OF slow_leaf (CHECK (takes_time(n) > 0)) FOR VALUES IN (1)',
+	condition => 'CREATE TABLE slow_condition (n int); CREATE TRIGGER nothing AFTER INSERT ON slow_condition FOR EACH ROW WHEN (takes_time(NEW.n) = 0) EXECUTE FUNCTION nothing();
+		ALTER TABLE slow_condition ENABLE ALWAYS TRIGGER nothing',
+);
+$subscriber->safe_psql('postgres', join(';', values %slow)
+	. '; CREATE TABLE quick (n int CHECK (n > 0), d quick_int DEFAULT 1, s int DEFAULT takes_time(1), i bigint GENERATED ALWAYS AS IDENTITY, t timestamptz DEFAULT now());
+	CREATE INDEX quick_n ON quick (n); CREATE INDEX quick_d ON quick (d)');
+$publisher->safe_psql('postgres', join(';', map { "CREATE TABLE slow_$_ (n int)" } keys %slow) . '; CREATE TABLE quick (n int, s int)');
+$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub ADD TABLE ' . join(',', 'quick', map { "slow_$_" } keys %slow));
+$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = false)');
+$subscriber->wait_for_subscription_sync($publisher, 'sub');
+{
+	my $other = $subscriber->background_psql('postgres');
+
+	foreach my $kind (sort keys %slow)
+	{
+		$other->query_safe('SELECT pg_advisory_lock(2)');
+		$publisher->safe_psql('postgres', "TRUNCATE moved; BEGIN; $moved_rows(1, 3000) n; INSERT INTO slow_$kind VALUES (1); $moved_rows(3001, 3500) n; COMMIT");
+		$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'PgSleep'})
+		  or die "$kind: the worker does not wait";
+		is( $subscriber->safe_psql(
+				'postgres', q{
+				SELECT count(*) FROM pg_locks l JOIN pg_stat_activity USING (pid) JOIN pg_index ON indexrelid = relation
+				 WHERE backend_type = 'logical replication apply worker' AND indrelid = 'moved'::regclass}),
+			'0', "no index is locked while a function runs: $kind");
+		$other->query_safe('SELECT pg_advisory_unlock(2)');
+		$publisher->wait_for_catchup('sub');
+		is($subscriber->safe_psql('postgres', "SELECT count(*) FROM slow_$kind WHERE n = 1"), '1', "and the row is there: $kind");
+	}
+	$other->quit;
+}
+check_moved(3500, 'functions between rows');
+drains(1, "BEGIN; $rows(44001, 46500) n; INSERT INTO quick SELECT n, n FROM generate_series(1, 1500) n; COMMIT", 'nothing of the kind');
+
 # A session moves the index while the worker waits, and then wants the table,
 # which it gets when the worker has committed.
 {

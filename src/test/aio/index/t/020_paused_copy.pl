@@ -77,7 +77,7 @@ sub waits
 	my $other = $node->background_psql($database, on_error_stop => 0);
 	my $pid = $other->query_safe('SELECT pg_backend_pid()');
 	$other->query_until(qr/begun/, "\\echo begun\n$statement;\n\\echo ended\n");
-	wait_until($control, qq{SELECT wait_event_type = 'Lock' OR state = 'idle' FROM pg_stat_activity WHERE pid = $pid});
+	wait_until($control, qq{SELECT wait_event_type = 'Lock' OR (state = 'idle' AND query LIKE 'INSERT%') FROM pg_stat_activity WHERE pid = $pid});
 	is($control->query_safe("SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid"), 'Lock', "$what: who inserts the same key waits");
 	return $other;
 }
