@@ -436,7 +436,14 @@ AioGetTableBacklog(ResultRelInfo *rri, EState *estate, CommandId cid,
 	table = AioFindTableBacklog(statement, rri);
 	if (table == NULL)
 	{
+#ifdef USE_ASSERT_CHECKING
+		long		nlocks = hash_get_num_entries(GetLockMethodLocalHash());
+#endif
+
 		table = make_table(statement, rri);
+
+		/* INVARIANT-102: nothing is locked that the statement would not */
+		Assert(hash_get_num_entries(GetLockMethodLocalHash()) == nlocks);
 		entry = hash_search(statement->tables_by_rri, &rri, HASH_ENTER, &found);
 		entry->table = table;
 	}

@@ -544,8 +544,10 @@ AioTableLeavesSomething(ResultRelInfo *rri)
 			return true;
 	}
 
+	/* to have it made anew would lock its parent */
 	if (rri->ri_RelationDesc->rd_rel->relispartition &&
-		AioExpressionHasSideEffects((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), 0))
+		(!rri->ri_RelationDesc->rd_partcheckvalid ||
+		 AioExpressionHasSideEffects((Node *) RelationGetPartitionQual(rri->ri_RelationDesc), 0)))
 		return true;
 	if (constr == NULL)
 		return false;

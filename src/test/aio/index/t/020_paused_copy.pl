@@ -152,6 +152,34 @@ foreach my $source ("'$pipe'", "PROGRAM 'cat $pipe'")
 		6000, "$what: all rows have come");
 	$node->safe_psql('postgres', 'VACUUM t');
 }
+# To find out whether keys may wait gets no lock on a partition's parent, for
+# which PostgreSQL would have asked before the first row.
+{
+	$node->safe_psql('postgres', q{
+		CREATE TABLE parent (id int[], b int) PARTITION BY RANGE (b);
+		CREATE TABLE part PARTITION OF parent FOR VALUES FROM (0) TO (1000000);
+		CREATE UNIQUE INDEX ON part (id)});
+	my $connection = connect_raw($node, 'raw');
+
+	# from then on, the relation cache has the constraint
+	send_raw($connection, simple_query(q{INSERT INTO part VALUES ('{999999}', 1)}));
+	receive($connection, sub { $_[0] eq 'Z' });
+	send_raw($connection, simple_query('COPY part FROM STDIN'));
+	receive($connection, sub { $_[0] eq 'G' });
+	# not as many as are inserted at a time
+	my @lines = map { sprintf "{%030d}\t%030d\n", $_, $_ } 1 .. 900;
+	send_raw($connection, copy_data(join '', @lines));
+	wait_until($control, 'SELECT count(*) = 1 FROM pg_stat_progress_copy WHERE bytes_processed > 50000');
+	wait_until($control, q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'raw' AND wait_event = 'ClientRead'});
+	$node->safe_psql('postgres', 'ANALYZE part');
+	send_raw($connection, copy_data(join '', map { "{$_}\t$_\n" } 901 .. 30000));
+	wait_until($control, 'SELECT count(*) = 1 FROM pg_stat_progress_copy WHERE tuples_processed > 20000');
+	is($control->query_safe(q{SELECT count(*) FROM pg_locks WHERE relation = 'parent'::regclass}), '0', 'a COPY to a partition has no lock on its parent');
+	send_raw($connection, $done);
+	my @messages = receive($connection, sub { $_[0] eq 'Z' });
+	is((map { $_->[1] =~ s/\0//r } grep { $_->[0] eq 'C' } @messages)[0], 'COPY 30000', 'and ends well');
+	close $connection->{socket};
+}
 $control->quit;
 
 # So does the publisher of a table, while a subscriber copies it.
