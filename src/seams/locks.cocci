@@ -5,7 +5,7 @@
 // Without it: a task could suspend while it holds a relation extension lock, which its siblings would then share; and
 //   suspended siblings would keep buffer pins for as long as another transaction takes, so that VACUUM and that
 //   transaction can deadlock with us through them, undetected.  A subscription's worker would wait for a lock whose owner
-//   waits for an index that it has locked for its next rows.
+//   waits for an index that it has locked for its next rows; and others would insert keys that a statement keeps back.
 // Could disappear: if upstream counted these locks outside assertions, and heavyweight locks could be awaited.
 //
 // target: src/backend/storage/lmgr/lock.c AioBeforeLock+1 AioLocalLockGranted+1 AioLocalLockReleased+1 AioLocalLockRemoved+1

@@ -27,8 +27,12 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "aio/index_backlog.h"
+#include "aio/io_internal.h"
+#include "aio/sibling_locks.h"
 #include "aio/stats.h"
+#include "miscadmin.h"
 #include "utils/injection_point.h"
 #include "utils/rel.h"
 
@@ -162,6 +166,33 @@ AioDrainVisibleTo(Snapshot snapshot)
 			aio_session_stats_data.batches_before_query++;
 			AioDrainStatement(statement->estate);
 		}
+	}
+}
+
+/*
+ * A lock on a relation is about to be got, by a function that a statement
+ * calls, perhaps.  Others insert the keys that wait, if that has to be waited
+ * for.  It is got where AioDrainOpened() could drain as well: no page is
+ * locked.
+ *
+ * Locks on catalogs are got to look up what a drain may need, too, and others
+ * by those who have pages or rows locked.
+ */
+void
+AioDrainKeysBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session)
+{
+	if (tag->locktag_type != LOCKTAG_RELATION ||
+		tag->locktag_field2 < FirstNormalObjectId || mode == AccessExclusiveLock ||
+		aio_current_task != NULL || CritSectionCount > 0 || AioHeldLWLocks() > 0)
+		return;
+	for (AioStatementBacklog *statement = AioNextStatement(NULL);
+		 statement != NULL; statement = AioNextStatement(statement))
+	{
+		if (!AioBacklogIsChecked(statement->estate) || !AioStatementIsAlive(statement))
+			continue;
+		if (AioLockIsToBeHad(tag, mode, session))
+			return;
+		AioDrainStatement(statement->estate);
 	}
 }
 

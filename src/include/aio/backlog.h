@@ -65,6 +65,8 @@ extern void AioEndApplyBeforeRow(Relation rel);
 extern void AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
 								  bool session);
 extern bool AioApplyHasLocks(void);
+extern void AioDrainKeysBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
+								   bool session);
 
 /* upstream's CopyFrom(), for which guard.c has a stand-in */
 extern uint64 upstream_CopyFrom(CopyFromState cstate);

@@ -188,8 +188,12 @@ AioBeforeRow(Relation rel)
 static inline void
 AioBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session, bool no_wait)
 {
-	if (unlikely(aio_rows_applied > 0) && !no_wait)
+	if (no_wait)
+		return;
+	if (unlikely(aio_rows_applied > 0))
 		AioEndApplyBeforeLock(tag, mode, session);
+	if (unlikely(aio_backlogs_exist))
+		AioDrainKeysBeforeLock(tag, mode, session);
 }
 
 /* CheckTableNotInUse(): a table's relcache entry may only be used by DDL */
