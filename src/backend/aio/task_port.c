@@ -114,8 +114,8 @@ AioCleanUpAfterError(void)
 
 	/*
 	 * A page whose I/O has begun but has not been submitted.  Who waits for
-	 * it would wait for the end of the transaction, this process included.
-	 * It is no other task's: none is suspended between the two.
+	 * it would wait for the end of the transaction, this process included. It
+	 * is no other task's: none is suspended between the two.
 	 */
 	if (CurrentResourceOwner != NULL)
 		ResourceOwnerReleaseAllOfKind(CurrentResourceOwner,

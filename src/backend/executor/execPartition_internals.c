@@ -40,7 +40,9 @@ key_can_be_had(PartitionKey key)
 		return false;
 	for (int i = 0; i < key->partnatts; i++)
 	{
-		if (AioFunctionIsUserCode(key->partsupfunc[i].fn_oid))
+		/* no type that is passed by value consists of others */
+		if (AioFunctionIsUserCode(key->partsupfunc[i].fn_oid) ||
+			(!key->parttypbyval[i] && AioComparingRunsUserCode(key->parttypid[i])))
 			return false;
 	}
 	return true;

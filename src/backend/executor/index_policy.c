@@ -26,9 +26,6 @@
 #include "access/transam.h"
 #include "aio/index_policy.h"
 #include "aio/task.h"
-#include "catalog/pg_aggregate.h"
-#include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
@@ -96,6 +93,7 @@ init_policies(void)
 											   ALLOCSET_SMALL_SIZES);
 		CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(PROCOID, function_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(CLAOID, function_changed, (Datum) 0);
 	}
 	last_policy = NULL;
 	policies = NULL;
@@ -109,57 +107,6 @@ init_policies(void)
 	ctl.hcxt = policy_context;
 	policies = hash_create("index insert policies", 16, &ctl,
 						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-/* Is any of the functions that an aggregate consists of user code? */
-static bool
-aggregate_is_user_code(Oid funcid)
-{
-	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(funcid));
-	Form_pg_aggregate aggregate;
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	aggregate = (Form_pg_aggregate) GETSTRUCT(tuple);
-	result = AioFunctionIsUserCode(aggregate->aggtransfn) ||
-		AioFunctionIsUserCode(aggregate->aggfinalfn) ||
-		AioFunctionIsUserCode(aggregate->aggcombinefn) ||
-		AioFunctionIsUserCode(aggregate->aggserialfn) ||
-		AioFunctionIsUserCode(aggregate->aggdeserialfn) ||
-		AioFunctionIsUserCode(aggregate->aggmtransfn) ||
-		AioFunctionIsUserCode(aggregate->aggminvtransfn) ||
-		AioFunctionIsUserCode(aggregate->aggmfinalfn);
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/*
- * Is this function, which may be InvalidOid, user code, in the sense above?
- */
-bool
-AioFunctionIsUserCode(Oid funcid)
-{
-	HeapTuple	tuple;
-	Form_pg_proc proc;
-	bool		result;
-
-	/* initdb's functions: those in SQL consist of others of their kind */
-	if (funcid < FirstGenbkiObjectId)
-		return false;
-
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	result = (proc->prolang != INTERNALlanguageId &&
-			  proc->prolang != ClanguageId) ||
-		proc->prosecdef ||
-		!heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
-	if (proc->prokind == PROKIND_AGGREGATE)
-		result = aggregate_is_user_code(funcid);
-	ReleaseSysCache(tuple);
-	return result;
 }
 
 static bool
@@ -180,7 +127,8 @@ calls_user_code(Node *node, void *context)
 	if (IsA(node, CoerceToDomain))
 		return true;
 	if (IsA(node, MinMaxExpr) &&
-		((MinMaxExpr *) node)->minmaxtype >= FirstGenbkiObjectId)
+		(((MinMaxExpr *) node)->minmaxtype >= FirstGenbkiObjectId ||
+		 AioClassesRunUserCode(((MinMaxExpr *) node)->minmaxtype)))
 		return true;
 
 	if (check_functions_in_node(node, user_code_checker, NULL))
@@ -197,7 +145,7 @@ has_comparison(Oid type)
 
 /*
  * Built-in support functions for polymorphic types call those of the element
- * type, which may be anybody's, or none.
+ * type, which may be anybody's, even that of a type of PostgreSQL, or none.
  */
 static bool
 type_is_opaque(Oid opcintype, Oid type)
@@ -208,7 +156,8 @@ type_is_opaque(Oid opcintype, Oid type)
 			return true;
 		case ANYARRAYOID:
 		case ANYCOMPATIBLEARRAYOID:
-			return type >= FirstGenbkiObjectId || !has_comparison(type);
+			return type >= FirstGenbkiObjectId || !has_comparison(type) ||
+				AioComparingRunsUserCode(type);
 		case ANYRANGEOID:
 		case ANYMULTIRANGEOID:
 			return type >= FirstGenbkiObjectId;

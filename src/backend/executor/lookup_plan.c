@@ -73,6 +73,11 @@ pruning_can_be_had(const PartitionPruneState *prune)
 					if (AioFunctionIsUserCode(function))
 						return false;
 				}
+				foreach_ptr(Node, value, op->exprs)
+				{
+					if (AioComparingRunsUserCode(exprType(value)))
+						return false;
+				}
 			}
 		}
 	}
@@ -89,7 +94,8 @@ memoize_can_be_had(const MemoizeState *memoize)
 		return false;
 	for (int i = 0; !memoize->binary_mode && i < memoize->nkeys; i++)
 	{
-		if (AioFunctionIsUserCode(memoize->hashfunctions[i].fn_oid))
+		if (AioFunctionIsUserCode(memoize->hashfunctions[i].fn_oid) ||
+			AioComparingRunsUserCode(exprType(list_nth(plan->param_exprs, i))))
 			return false;
 	}
 	return true;

@@ -114,7 +114,8 @@ set_key(const AioRiSearch *search, Relation table, Relation index, int column,
 					 BTEqualStrategyNumber : HTEqualStrategyNumber) ||
 		collation != TupleDescAttr(RelationGetDescr(table), attno)->attcollation ||
 		!IsBinaryCoercible(search->row_types[i], righttype) ||
-		AioFunctionIsUserCode(get_opcode(operator)))
+		AioFunctionIsUserCode(get_opcode(operator)) ||
+		AioComparingRunsUserCode(search->row_types[i]))
 		return false;
 	ScanKeyEntryInitialize(key, 0, column + 1, strategy, righttype, collation,
 						   get_opcode(operator), (Datum) 0);
@@ -287,7 +288,8 @@ find_partition(const AioRiSearch *search, Relation rel, TupleTableSlot *row)
 			   column_in(search, RelationGetRelid(rel), i) != key->partattrs[n])
 			i++;
 		if (i == search->nkeys || search->row_types[i] != key->parttypid[n] ||
-			AioFunctionIsUserCode(key->partsupfunc[n].fn_oid))
+			AioFunctionIsUserCode(key->partsupfunc[n].fn_oid) ||
+			AioComparingRunsUserCode(key->parttypid[n]))
 			return InvalidOid;
 		values[n] = slot_getattr(row, search->row_attnums[i], &isnull[n]);
 	}

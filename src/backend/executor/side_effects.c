@@ -192,7 +192,7 @@ type_is_plain(Oid type)
 		case XMLARRAYOID:
 			return false;
 		default:
-			return type < FirstGenbkiObjectId;
+			return type < FirstGenbkiObjectId && !AioComparingRunsUserCode(type);
 	}
 }
 

@@ -14,8 +14,11 @@
  * before he asks for the next one.  Time passes in any case.
  *
  * A user's function may do anything, whatever it has been declared.  Those in C
- * are believed if they are declared IMMUTABLE.  Whether a statement runs any is
- * also asked for its own sake: it may use what the statement is using.
+ * are believed if they are declared IMMUTABLE.  It need not be named by an
+ * expression: an operator class, a domain or a range may have PostgreSQL's own
+ * functions call it.  That is asked of types (type_code.c), whoever has made
+ * the function, operator or aggregate.  Whether a statement runs any is also
+ * asked for its own sake: it may use what the statement is using.
  *
  * Keys of lookups, partitions that are pruned, and other things that only tell
  * which pages to read, decide nothing, and may be wrong.
@@ -30,7 +33,9 @@
  */
 #include "postgres.h"
 
+#include "access/cmptype.h"
 #include "access/htup_details.h"
+#include "access/nbtree.h"
 #include "aio/executor_run.h"
 #include "aio/foreign.h"
 #include "aio/index_policy.h"
@@ -266,6 +271,27 @@ AioScanMayBeAhead(PlanState *node, bool fixed)
  * ------------------------------------------------------------------------
  */
 
+/*
+ * Does it make a value of a type of which it is told when it is called?  These
+ * are input functions.  CoerceViaIO has them called for a type that is known.
+ */
+static bool
+makes_any_type(Oid funcid)
+{
+	Oid		   *types;
+	int			n;
+	bool		takes_text = false;
+	bool		takes_oid = false;
+
+	(void) get_func_signature(funcid, &types, &n);
+	for (int i = 0; i < n; i++)
+	{
+		takes_text |= types[i] == CSTRINGOID || types[i] == INTERNALOID;
+		takes_oid |= types[i] == OIDOID;
+	}
+	return takes_text && takes_oid;
+}
+
 /* What is asked about that happens meanwhile. */
 typedef enum Effect
 {
@@ -304,7 +330,11 @@ builtin_may_change(Oid funcid, Effect effect)
 		case F_PG_SLEEP:
 			return false;
 
-			/* call functions of the types that they make, or run queries */
+			/*
+			 * call functions of the types that they make, or fold those of a
+			 * partition key, or run queries; 007_when.pl notices when there
+			 * are others
+			 */
 		case F_JSON_POPULATE_RECORD:
 		case F_JSON_POPULATE_RECORDSET:
 		case F_JSON_TO_RECORD:
@@ -315,6 +345,7 @@ builtin_may_change(Oid funcid, Effect effect)
 		case F_JSONB_TO_RECORD:
 		case F_JSONB_TO_RECORDSET:
 		case F_SATISFIES_HASH_PARTITION:
+		case F_PG_GET_PARTITION_CONSTRAINTDEF:
 		case F_PG_INPUT_IS_VALID:
 		case F_PG_INPUT_ERROR_INFO:
 		case F_TABLE_TO_XML:
@@ -326,97 +357,92 @@ builtin_may_change(Oid funcid, Effect effect)
 			return true;
 
 		default:
-			return func_volatile(funcid) == PROVOLATILE_VOLATILE;
+			return func_volatile(funcid) == PROVOLATILE_VOLATILE ||
+				makes_any_type(funcid);
 	}
 }
 
-/* check_functions_in_node(), whose context is an Effect */
+/*
+ * check_functions_in_node(), whose context is an Effect.  Without one it is any
+ * change, as for what types and operators call: no such function of
+ * PostgreSQL's own has one of the effects, and not the other.  A function may
+ * be InvalidOid.  An aggregate is declared IMMUTABLE, whatever it consists of.
+ */
 static bool
 function_may_change(Oid funcid, void *context)
 {
+	if (!OidIsValid(funcid))
+		return false;
 	if (funcid < FirstGenbkiObjectId)
-		return builtin_may_change(funcid, *(const Effect *) context);
+		return builtin_may_change(funcid, context == NULL ? ANY_CHANGE :
+								  *(const Effect *) context);
 
 	/* whatever it is declared, it may call another that is VOLATILE */
-	return func_volatile(funcid) != PROVOLATILE_IMMUTABLE ||
-		AioFunctionIsUserCode(funcid);
+	if (func_volatile(funcid) != PROVOLATILE_IMMUTABLE ||
+		AioFunctionIsUserCode(funcid))
+		return true;
+	if (get_func_prokind(funcid) == PROKIND_AGGREGATE)
+	{
+		foreach_oid(function, AioFunctionsOfAggregate(funcid))
+		{
+			if (function_may_change(function, context))
+				return true;
+		}
+	}
+	return false;
 }
 
-/* No operator of PostgreSQL's own has one of the effects, and not the other. */
+/*
+ * May comparing by this operator?  Sorts and hash tables call functions of an
+ * operator class that has it, which may be anybody's though the operator is
+ * not.
+ */
 static bool
 operator_may_change(Oid operator)
 {
-	Effect		effect = ANY_CHANGE;
+	Oid			hash[2];
+	Oid			family;
+	Oid			type;
+	CompareType kind;
 
-	return OidIsValid(operator) &&
-		function_may_change(get_opcode(operator), &effect);
-}
-
-/*
- * Do PostgreSQL's own functions call functions that somebody has written for
- * values of this type?  Those of records, arrays and ranges compare what these
- * consist of by its own operator class.
- */
-static bool
-type_may_change(Oid type)
-{
-	Oid			element = get_element_type(type);
-
-	if (type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID)
+	if (!OidIsValid(operator))
+		return false;
+	if (function_may_change(get_opcode(operator), NULL))
 		return true;
-	if (type < FirstGenbkiObjectId)
-		return false;
-	if (OidIsValid(element))
-		return !type_is_enum(getBaseType(element));
-	switch (get_typtype(type))
-	{
-		case TYPTYPE_BASE:
-		case TYPTYPE_ENUM:
-			return false;
-		case TYPTYPE_DOMAIN:
-			return type_may_change(getBaseType(type));
-		default:
-			return true;
-	}
+	if (get_op_hash_functions(operator, &hash[0], &hash[1]) &&
+		(function_may_change(hash[0], NULL) || function_may_change(hash[1], NULL)))
+		return true;
+	return get_ordering_op_properties(operator, &family, &type, &kind) &&
+		function_may_change(get_opfamily_proc(family, type, type, BTORDER_PROC),
+							NULL);
 }
 
-/*
- * May reading a value of this type, as a server has sent it?  That checks what
- * a domain is checked for.
- */
+/* Of any of these types? */
 static bool
-input_may_change(Oid type)
+any_input_may_change(List *types)
 {
-	Oid			element = get_element_type(type);
-	Effect		effect = ANY_CHANGE;
-	Oid			function;
-	Oid			ioparam;
-
-	if (type < FirstGenbkiObjectId)
-		return false;
-	if (OidIsValid(element))
-		return input_may_change(element);
-	switch (get_typtype(type))
+	foreach_oid(type, types)
 	{
-		case TYPTYPE_BASE:
-			getTypeInputInfo(type, &function, &ioparam);
-			return function_may_change(function, &effect);
-		case TYPTYPE_ENUM:
-			return false;
-		default:
+		if (AioInputRunsUserCode(type))
 			return true;
 	}
+	return false;
 }
 
-/* Of any of these arguments, which may be those of an aggregate? */
+static Oid
+type_of_argument(Node *arg)
+{
+	return exprType(IsA(arg, TargetEntry) ?
+					(Node *) ((TargetEntry *) arg)->expr : arg);
+}
+
+/* May comparing any of these arguments? */
 static bool
-any_type_may_change(List *args)
+comparing_arguments_may_change(List *args)
 {
 	foreach_ptr(Node, arg, args)
 	{
-		if (IsA(arg, TargetEntry))
-			arg = (Node *) ((TargetEntry *) arg)->expr;
-		if (type_may_change(exprType(arg)))
+		if (AioComparingRunsUserCode(type_of_argument(arg)))
 			return true;
 	}
 	return false;
@@ -432,8 +458,7 @@ comparing_may_change(const Plan *plan, int n, const AttrNumber *columns,
 		TargetEntry *column = get_tle_by_resno(plan->targetlist, columns[i]);
 
 		if (column == NULL || operator_may_change(operators[i]) ||
-			(operators[i] < FirstGenbkiObjectId &&
-			 type_may_change(exprType((Node *) column->expr))))
+			AioComparingRunsUserCode(exprType((Node *) column->expr)))
 			return true;
 	}
 	return false;
@@ -470,25 +495,42 @@ has_cast_to_json(Oid type)
 		(OidIsValid(element) ? element : type) >= FirstGenbkiObjectId;
 }
 
-/* Does a function make JSON of values that have such a cast, or contain any? */
+/* Of any of these arguments? */
 static bool
-makes_json_by_cast(Node *node, List *args)
+any_has_cast_to_json(List *args)
 {
-	Oid			type = exprType(node);
-
-	if (type != JSONOID && type != JSONBOID)
-		return false;
 	foreach_ptr(Node, arg, args)
 	{
-		if (IsA(arg, TargetEntry))
-			arg = (Node *) ((TargetEntry *) arg)->expr;
-		if (has_cast_to_json(exprType(arg)))
+		if (has_cast_to_json(type_of_argument(arg)))
 			return true;
 	}
 	return false;
 }
 
-/* The arguments of a call of one function, which may be PostgreSQL's own. */
+/* check_functions_in_node(): does it make JSON, or is it made of JSON there? */
+static bool
+makes_json(Oid funcid, void *context)
+{
+	Oid			type = OidIsValid(funcid) ? get_func_rettype(funcid) : InvalidOid;
+
+	if (type == JSONOID || type == JSONBOID)
+		return true;
+	if (funcid >= FirstGenbkiObjectId &&
+		get_func_prokind(funcid) == PROKIND_AGGREGATE)
+	{
+		foreach_oid(function, AioFunctionsOfAggregate(funcid))
+		{
+			if (makes_json(function, NULL))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The arguments of a call of one function, which may be PostgreSQL's own, or
+ * consist of such functions.
+ */
 static List *
 arguments_of(const Node *node)
 {
@@ -514,11 +556,90 @@ arguments_of(const Node *node)
 	}
 }
 
-/* check_functions_in_node() */
+/*
+ * May an aggregate collect its arguments in an array, and compare them there?
+ * A state that a worker sends is read as values of the arguments' types are.
+ */
 static bool
-is_builtin(Oid funcid, void *context)
+aggregate_may_change(const Aggref *node)
 {
-	return funcid < FirstGenbkiObjectId;
+	foreach_oid(type, node->aggargtypes)
+	{
+		if (AioClassesRunUserCode(type))
+			return true;
+	}
+	return AioComparingRunsUserCode(node->aggtranstype) ||
+		(DO_AGGSPLIT_DESERIALIZE(node->aggsplit) &&
+		 any_input_may_change(node->aggargtypes));
+}
+
+static bool
+window_function_may_change(const WindowFunc *node)
+{
+	foreach_ptr(Node, arg, node->args)
+	{
+		if (AioClassesRunUserCode(exprType(arg)))
+			return true;
+	}
+	return false;
+}
+
+/* expression_tree_walker: may the hash functions of any operator change? */
+static bool
+hashing_by_operators_may_change(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, OpExpr) && operator_may_change(((OpExpr *) node)->opno))
+		return true;
+	return expression_tree_walker(node, hashing_by_operators_may_change, NULL);
+}
+
+/* May what this node calls without naming it? */
+static bool
+unnamed_may_change(Node *node)
+{
+	Oid			output;
+	bool		is_varlena;
+
+	switch (nodeTag(node))
+	{
+		case T_CoerceToDomain:
+		case T_JsonExpr:
+			return true;
+		case T_JsonConstructorExpr:
+			/* whatever it returns, it makes JSON first */
+			return any_has_cast_to_json(((JsonConstructorExpr *) node)->args);
+		case T_CoerceViaIO:
+			getTypeOutputInfo(exprType((Node *) ((CoerceViaIO *) node)->arg),
+							  &output, &is_varlena);
+			return function_may_change(output, NULL) ||
+				AioInputRunsUserCode(((CoerceViaIO *) node)->resulttype);
+		case T_TableFunc:
+			return any_input_may_change(((TableFunc *) node)->coltypes);
+		case T_MinMaxExpr:
+			/* compares as a sort does */
+			return AioClassesRunUserCode(((MinMaxExpr *) node)->minmaxtype);
+		case T_SortGroupClause:
+			return operator_may_change(((SortGroupClause *) node)->eqop) ||
+				operator_may_change(((SortGroupClause *) node)->sortop);
+		case T_FuncExpr:
+			/* of a range, what it is made of is compared */
+			return (type_is_range(((FuncExpr *) node)->funcresulttype) ||
+					type_is_multirange(((FuncExpr *) node)->funcresulttype)) &&
+				AioComparingRunsUserCode(((FuncExpr *) node)->funcresulttype);
+		case T_ScalarArrayOpExpr:
+			return function_may_change(((ScalarArrayOpExpr *) node)->hashfuncid, NULL);
+		case T_SubPlan:
+			return ((SubPlan *) node)->useHashTable &&
+				hashing_by_operators_may_change(((SubPlan *) node)->testexpr, NULL);
+		case T_Aggref:
+			return aggregate_may_change((Aggref *) node);
+		case T_WindowFunc:
+			return window_function_may_change((WindowFunc *) node);
+		default:
+			return false;
+	}
 }
 
 /*
@@ -532,43 +653,19 @@ node_of_expression_may_change(Node *node, void *context)
 
 	if (node == NULL)
 		return false;
-	switch (nodeTag(node))
-	{
-		case T_NextValueExpr:
-			return *(const Effect *) context == ANY_CHANGE;
-		case T_CoerceToDomain:
-		case T_JsonExpr:
-			return true;
-		case T_JsonConstructorExpr:
-			if (makes_json_by_cast(node, ((JsonConstructorExpr *) node)->args))
-				return true;
-			break;
-		case T_CoerceViaIO:
-			/* input of a composite type is that of its columns */
-			if (((CoerceViaIO *) node)->resulttype >= FirstGenbkiObjectId &&
-				!type_is_enum(((CoerceViaIO *) node)->resulttype))
-				return true;
-			break;
-		case T_MinMaxExpr:
-			/* compares as a sort does */
-			if (type_may_change(((MinMaxExpr *) node)->minmaxtype) ||
-				(((MinMaxExpr *) node)->minmaxtype >= FirstGenbkiObjectId &&
-				 !type_is_enum(((MinMaxExpr *) node)->minmaxtype)))
-				return true;
-			break;
-		case T_SortGroupClause:
-			return operator_may_change(((SortGroupClause *) node)->eqop) ||
-				operator_may_change(((SortGroupClause *) node)->sortop);
-		default:
-			break;
-	}
-	args = arguments_of(node);
-	if (args != NIL &&
-		(makes_json_by_cast(node, args) ||
-		 (check_functions_in_node(node, is_builtin, NULL) &&
-		  any_type_may_change(args))))
+	if (IsA(node, NextValueExpr))
+		return *(const Effect *) context == ANY_CHANGE;
+	if (unnamed_may_change(node))
 		return true;
-	if (check_functions_in_node(node, function_may_change, context))
+	args = arguments_of(node);
+	if (comparing_arguments_may_change(args) ||
+		(any_has_cast_to_json(args) &&
+		 check_functions_in_node(node, makes_json, NULL)))
+		return true;
+
+	/* of CoerceViaIO, these are those of types, which have been asked about */
+	if (!IsA(node, CoerceViaIO) &&
+		check_functions_in_node(node, function_may_change, context))
 		return true;
 	return expression_tree_walker(node, node_of_expression_may_change, context);
 }
@@ -625,8 +722,8 @@ indexes_may_change(Relation rel)
 				!heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 			for (int i = 0; i < classes->dim1; i++)
 				result = result || classes->values[i] >= FirstGenbkiObjectId ||
-					type_may_change(TupleDescAttr(RelationGetDescr(rel),
-												  index->indkey.values[i] - 1)->atttypid);
+					AioComparingRunsUserCode(TupleDescAttr(RelationGetDescr(rel),
+														   index->indkey.values[i] - 1)->atttypid);
 			ReleaseSysCache(tuple);
 		}
 		if (result)
@@ -710,23 +807,61 @@ hashing_may_change(const Memoize *plan)
 	for (int i = 0; i < plan->numKeys; i++)
 	{
 		if (operator_may_change(plan->hashOperators[i]) ||
-			(plan->hashOperators[i] < FirstGenbkiObjectId &&
-			 type_may_change(exprType(list_nth(plan->param_exprs, i)))))
+			AioComparingRunsUserCode(exprType(list_nth(plan->param_exprs, i))))
 			return true;
 	}
 	return false;
 }
 
-/* May making rows of what a server has sent? */
+/* May comparing by any of these operators? */
 static bool
-received_may_change(const ForeignScanState *node)
+any_operator_may_change(List *operators)
 {
-	TupleDesc	desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-
-	for (int i = 0; i < desc->natts; i++)
+	foreach_oid(operator, operators)
 	{
-		if (!TupleDescAttr(desc, i)->attisdropped &&
-			input_may_change(TupleDescAttr(desc, i)->atttypid))
+		if (operator_may_change(operator))
+			return true;
+	}
+	return false;
+}
+
+/* May a merge join's comparisons? */
+static bool
+merging_may_change(const MergeJoin *plan, Effect effect)
+{
+	int			i = 0;
+
+	foreach_node(OpExpr, clause, plan->mergeclauses)
+	{
+		Oid			left;
+		Oid			right;
+
+		op_input_types(clause->opno, &left, &right);
+		if (function_may_change(get_opfamily_proc(plan->mergeFamilies[i++],
+												  left, right, BTORDER_PROC),
+								NULL))
+			return true;
+	}
+	return may_change(plan->mergeclauses, effect);
+}
+
+/*
+ * May a scan of a foreign server?  The wrapper calls input functions for what
+ * is sent.
+ */
+static bool
+foreign_scan_may_change(ForeignScanState *node, Effect effect)
+{
+	const ForeignScan *plan = castNode(ForeignScan, node->ss.ps.plan);
+	TupleDesc	row = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
+	if (plan->operation != CMD_SELECT || AioFindFdw(node->fdwroutine) == NULL ||
+		may_change(plan->fdw_exprs, effect))
+		return true;
+	for (int i = 0; i < row->natts; i++)
+	{
+		if (!TupleDescAttr(row, i)->attisdropped &&
+			AioInputRunsUserCode(TupleDescAttr(row, i)->atttypid))
 			return true;
 	}
 	return false;
@@ -757,7 +892,8 @@ node_may_change(PlanState *state, Effect effect)
 		case T_IndexScan:
 			return search_may_change(((IndexScanState *) state)->iss_RelationDesc) ||
 				may_change(((IndexScan *) plan)->indexqualorig, effect) ||
-				may_change(((IndexScan *) plan)->indexorderbyorig, effect);
+				may_change(((IndexScan *) plan)->indexorderbyorig, effect) ||
+				any_operator_may_change(((IndexScan *) plan)->indexorderbyops);
 		case T_IndexOnlyScan:
 			return search_may_change(((IndexOnlyScanState *) state)->ioss_RelationDesc) ||
 				may_change(((IndexOnlyScan *) plan)->indexqual, effect) ||
@@ -778,18 +914,16 @@ node_may_change(PlanState *state, Effect effect)
 		case T_TableFuncScan:
 			return may_change(((TableFuncScan *) plan)->tablefunc, effect);
 		case T_ForeignScan:
-			return ((ForeignScan *) plan)->operation != CMD_SELECT ||
-				AioFindFdw(((ForeignScanState *) state)->fdwroutine) == NULL ||
-				received_may_change((ForeignScanState *) state) ||
-				may_change(((ForeignScan *) plan)->fdw_exprs, effect);
+			return foreign_scan_may_change(castNode(ForeignScanState, state), effect);
 		case T_NestLoop:
 			return may_change(((Join *) plan)->joinqual, effect);
 		case T_MergeJoin:
 			return may_change(((Join *) plan)->joinqual, effect) ||
-				may_change(((MergeJoin *) plan)->mergeclauses, effect);
+				merging_may_change((MergeJoin *) plan, effect);
 		case T_HashJoin:
 			return may_change(((Join *) plan)->joinqual, effect) ||
-				may_change(((HashJoin *) plan)->hashclauses, effect);
+				may_change(((HashJoin *) plan)->hashclauses, effect) ||
+				any_operator_may_change(((HashJoin *) plan)->hashoperators);
 		case T_Memoize:
 			return may_change(((Memoize *) plan)->param_exprs, effect) ||
 				hashing_may_change((Memoize *) plan);
@@ -812,6 +946,8 @@ node_may_change(PlanState *state, Effect effect)
 									 ((WindowAgg *) plan)->ordColIdx,
 									 ((WindowAgg *) plan)->ordOperators) ||
 				may_change(((WindowAgg *) plan)->runConditionOrig, effect) ||
+				function_may_change(((WindowAgg *) plan)->startInRangeFunc, NULL) ||
+				function_may_change(((WindowAgg *) plan)->endInRangeFunc, NULL) ||
 				may_change(((WindowAgg *) plan)->startOffset, effect) ||
 				may_change(((WindowAgg *) plan)->endOffset, effect);
 		case T_Unique:

@@ -36,11 +36,17 @@ typedef struct AioTablePolicy
 extern uint64 aio_policy_generation;
 
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
-extern bool AioFunctionIsUserCode(Oid funcid);
 extern bool AioIndexRunsUserCode(Relation index);
 extern bool AioTasksHelp(const AioTablePolicy *policy);
 extern void AioNoteReads(AioTablePolicy *policy, uint64 generation, int nrows,
 						 int64 reads_before);
+
+/* type_code.c */
+extern List *AioFunctionsOfAggregate(Oid funcid);
+extern bool AioFunctionIsUserCode(Oid funcid);
+extern bool AioComparingRunsUserCode(Oid type);
+extern bool AioClassesRunUserCode(Oid type);
+extern bool AioInputRunsUserCode(Oid type);
 
 /* index_am.c */
 extern const AioIndexAmOps *AioFindIndexAm(aminsert_function insert);

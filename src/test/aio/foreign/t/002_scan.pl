@@ -228,6 +228,47 @@ foreach my $statement (@statements)
 	is($on, $off, $statement);
 }
 
+# INVARIANT-96: what a server sends is made values by input functions, and that of
+# a domain calls a function of a user.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION note(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('my.n', i::text, false); RETURN i; END $$;
+	CREATE DOMAIN noting AS int CHECK (note(VALUE) > 0);
+	CREATE FOREIGN TABLE noted (id int, k noting) SERVER shard0 OPTIONS (table_name 'noted', use_remote_estimate 'true', async_capable 'false');
+	CREATE FOREIGN TABLE plain (id int, k int) SERVER shard0 OPTIONS (table_name 'noted', use_remote_estimate 'true', async_capable 'false');
+	CREATE TABLE a AS SELECT i AS id, 1 + i * 13 % 1000 AS fk, 0 AS zero FROM generate_series(1, 300) i;
+	CREATE TABLE b (id int PRIMARY KEY, t text);
+	INSERT INTO b SELECT i, 'text ' || i FROM generate_series(1, 1000) i;
+	CREATE EXTENSION aio;
+	VACUUM (FREEZE, ANALYZE) a, b});
+$shards[0]->safe_psql('postgres', q{
+	CREATE TABLE noted (id int PRIMARY KEY, k int);
+	INSERT INTO noted SELECT i, i FROM generate_series(1, 300) i;
+	ANALYZE noted});
+my $early = q{SET my.n = 1; SELECT max(mine(k)) FROM %s UNION ALL SELECT count(*) FROM part1 WHERE mine(id) >= 0 AND id >= (SELECT current_setting('my.n')::int)};
+foreach my $table (qw(noted plain))
+{
+	my ($off, $on) = map { $node->safe_psql('postgres', "SET aio.foreign_read_ahead = $_; " . sprintf($early, $table)) } qw(off on);
+	is($on, $off, "a scan that comes later, after columns of $table");
+}
+SKIP:
+{
+	skip 'lookups can be forced only in a build with assertions', 4
+	  unless $node->safe_psql('postgres', q{SELECT count(*) FROM pg_settings WHERE name = 'aio.debug_lookups'});
+	foreach my $table (qw(noted plain))
+	{
+		my ($before, $off, $made, $on) = map {
+			my $n = $node->safe_psql('postgres', q{SELECT coalesce(sum(started), 0) FROM pg_stat_aio WHERE kind = 'lookup'});
+			($n, $node->safe_psql('postgres', qq{
+				SET aio.debug_lookups = $_; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; SET enable_material = off;
+				SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET join_collapse_limit = 1; SET my.n = 0;
+				SELECT a.id, b.t, f.k FROM (a JOIN b ON b.id = a.fk) JOIN $table f ON f.id = a.id WHERE current_setting('my.n')::int + a.zero < 50}))
+		} 0, 64;
+		$made = $node->safe_psql('postgres', q{SELECT coalesce(sum(started), 0) FROM pg_stat_aio WHERE kind = 'lookup'}) - $made;
+		is($on, $off, "columns of $table: the same with lookups ahead");
+		$table eq 'plain' ? cmp_ok($made, '>', 100, 'lookups are made') : is($made, 0, 'no lookups are made');
+	}
+}
+
 # A FETCH gets more rows as the scan goes on, unless they are wide.
 $shards[0]->safe_psql('postgres', q{
 	ALTER SYSTEM SET log_statement = 'all';

@@ -196,6 +196,20 @@ $node->safe_psql('postgres', q{COPY (SELECT hashint4(CASE i WHEN 3501 THEN 1 ELS
 	CASE i WHEN 2500 THEN point(1e200, 0) WHEN 3500 THEN point('NaN', 0) ELSE point(hashint4(i) % 1000, i) END FROM generate_series(1, 6000) i) TO '} . "$file'");
 like(error_of("COPY next_to FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY next_to, line 3500/s, 'it comes before the next row');
 
+# If somebody writes an operator class by which they can, entries are not collected
+# that its functions would compare in a drain.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION point_cmp(point, point) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN sign($1[0] - $2[0])::int; END $$;
+	CREATE FUNCTION point_before(point, point) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN $1[0] < $2[0]; END $$;
+	CREATE FUNCTION point_same(point, point) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN $1[0] = $2[0]; END $$;
+	CREATE OPERATOR <<< (LEFTARG = point, RIGHTARG = point, FUNCTION = point_before);
+	CREATE OPERATOR === (LEFTARG = point, RIGHTARG = point, FUNCTION = point_same);
+	CREATE OPERATOR CLASS point_ops DEFAULT FOR TYPE point USING btree AS OPERATOR 1 <<<, OPERATOR 3 ===, FUNCTION 1 point_cmp(point, point);
+	CREATE INDEX points_id ON points (id)});
+my $collected = $node->safe_psql('postgres', "${suspend}EXPLAIN (ANALYZE, AIO, COSTS off, TIMING off, SUMMARY off) INSERT INTO points SELECT i + 5000000000, ARRAY[point(i * 7919 % 20000, 0)] FROM generate_series(1, 3000) i");
+like($collected, qr/points_id.*entries=\d/, 'entries are collected');
+unlike($collected, qr/points_p_idx/, 'but none that user code compares');
+
 # The client gives up: the rows before are looked at first.  What it says by a
 # message of its own is an error whose SQLSTATE is that of a query that is cancelled.
 sub copy_fail

@@ -131,6 +131,20 @@ $node->safe_psql('postgres', q{
 is($node->safe_psql('postgres', q{SELECT count(*), md5(string_agg(oid::text, ',' ORDER BY oid)) FROM pg_proc WHERE provolatile = 'i' AND prolang = 12 AND oid < 16384}),
 	'2341|c9919f0e51631b0b9562d155cb401fac', 'functions of which it is known whether they depend on settings');
 
+# Likewise those that are STABLE, and those for user code that they call, of the types
+# that they make or by a query: builtin_may_change().
+is($node->safe_psql('postgres', q{SELECT count(*), md5(string_agg(oid::text, ',' ORDER BY oid)) FROM pg_proc WHERE provolatile = 's' AND prolang = 12 AND oid < 16384}),
+	'647|cb2f006cdd4965fed3eec15e7aaa38ce', 'functions of which it is known whether they call those of users');
+is($node->safe_psql('postgres', q{
+		SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE provolatile <> 'v' AND oid < 16384 AND proargtypes::oid[] && '{json, jsonb}'::regtype[]::oid[] AND
+			('anyelement'::regtype = ANY (proargtypes) OR (prorettype = 'record'::regtype AND proallargtypes IS NULL))}),
+	'json_populate_record json_populate_recordset json_to_record json_to_recordset jsonb_populate_record jsonb_populate_record_valid jsonb_populate_recordset jsonb_to_record jsonb_to_recordset',
+	'functions that make records of JSON');
+is($node->safe_psql('postgres', q{
+		SELECT DISTINCT p.proname FROM pg_type t, pg_proc p WHERE p.oid IN (t.typinput, t.typreceive) AND t.typtype IN ('c', 'd', 'r', 'm') AND
+			NOT (proargtypes::oid[] && '{cstring, internal}'::regtype[]::oid[] AND 'oid'::regtype = ANY (proargtypes))}),
+	'', 'input functions that call others are known by their arguments');
+
 # What a client sees of these commands, and how much is looked up ahead.
 sub seen
 {
@@ -165,7 +179,8 @@ sub same
 }
 
 # Settings, and who runs the statement, which the output changes.
-my $join = 'FROM a JOIN b ON b.id = a.fk';
+my $join2 = 'JOIN b ON b.id = a.fk';
+my $join = "FROM a $join2";
 same(0, 'a setting', "SELECT a.id, b.t, set_config('my.n', a.id::text, false) $join WHERE current_setting('my.n')::int + a.zero < 50");
 same(0, 'the time zone', "SELECT a.id, b.t, set_config('timezone', CASE WHEN a.id < 50 THEN 'UTC' ELSE 'America/Los_Angeles' END, false) $join WHERE a.day::timestamptz = a.at");
 same(0, 'the date style', "SELECT a.id, b.t, set_config('datestyle', CASE WHEN a.id < 50 THEN 'ISO' ELSE 'German' END, false) $join WHERE a.day::text = '2026-01-15'");
@@ -200,6 +215,64 @@ same(0, 'an aggregate of arrays', "SELECT 'the one that comes last', max(ARRAY[R
 same(0, 'the greatest of arrays', "SELECT GREATEST(ARRAY[ROW(a.id)::noting_eq], ARRAY[ROW(0)::noting_eq])::text, b.t $join WHERE $setting");
 same(0, 'groups of arrays', "SET enable_hashagg = off; SELECT ARRAY[ROW(a.id)::noting_eq]::text, count(b.t) $join WHERE $setting GROUP BY ARRAY[ROW(a.id)::noting_eq]");
 same(1, 'arrays of enums', "SELECT ARRAY['low', 'high']::level[] > ARRAY[CASE a.id WHEN 1 THEN 'low' ELSE 'high' END]::level[], ARRAY[a.id] < ARRAY[7], b.t $join WHERE $setting");
+
+# So do input functions, those that make JSON, and those that sort, hash or make a
+# range; and who has made the operator or the aggregate tells nothing of them.
+$node->safe_psql('postgres', q{
+	CREATE TYPE noting_row AS (n noting);
+	SET ROLE boss;
+	CREATE TYPE number_range AS RANGE (subtype = int4);
+	CREATE FUNCTION number_json(number_range) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM set_config('my.n', lower($1)::text, false); RETURN '1'; END $$;
+	CREATE CAST (number_range AS json) WITH FUNCTION number_json(number_range);
+	CREATE TYPE noting_range AS RANGE (subtype = noting);
+	CREATE AGGREGATE largest(anyarray) (sfunc = array_larger, stype = anyarray);
+	CREATE AGGREGATE configure(text, bool) (sfunc = set_config, stype = text, initcond = 'my.n');
+	CREATE AGGREGATE as_json(anyelement) (sfunc = any_value_transfn, stype = anyelement, finalfunc = to_json);
+	CREATE AGGREGATE sorted(point) (sfunc = array_append, stype = point[], finalfunc = array_sort);
+	RESET ROLE;
+	CREATE OPERATOR <<<<< (LEFTARG = anyarray, RIGHTARG = anyarray, FUNCTION = array_lt);
+	CREATE FUNCTION number_cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM set_config('my.n', greatest($1, $2)::text, false); RETURN $1 - $2; END $$;
+	CREATE FUNCTION number_hash(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM set_config('my.n', $1::text, false); RETURN $1; END $$;
+	CREATE OPERATOR ==== (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq, COMMUTATOR = ====, HASHES);
+	CREATE OPERATOR <<<< (LEFTARG = int, RIGHTARG = int, FUNCTION = int4lt);
+	CREATE OPERATOR CLASS number_ops FOR TYPE int USING btree AS OPERATOR 1 <<<<, OPERATOR 3 ====, FUNCTION 1 number_cmp(int, int);
+	CREATE OPERATOR CLASS number_hash_ops FOR TYPE int USING hash AS OPERATOR 1 ====, FUNCTION 1 number_hash(int);
+	CREATE TYPE compared_range AS RANGE (subtype = int4, subtype_opclass = number_ops);
+	CREATE FUNCTION point_cmp(point, point) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM set_config('my.n', greatest($1[0], $2[0])::int::text, false); RETURN sign($1[0] - $2[0])::int; END $$;
+	CREATE FUNCTION point_eq(point, point) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN point_cmp($1, $2) = 0; END $$;
+	CREATE FUNCTION point_lt(point, point) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN point_cmp($1, $2) < 0; END $$;
+	CREATE OPERATOR === (LEFTARG = point, RIGHTARG = point, FUNCTION = point_eq);
+	CREATE OPERATOR <<< (LEFTARG = point, RIGHTARG = point, FUNCTION = point_lt);
+	CREATE OPERATOR >>> (LEFTARG = point, RIGHTARG = point, FUNCTION = point_lt);
+	CREATE OPERATOR CLASS point_ops DEFAULT FOR TYPE point USING btree AS OPERATOR 1 <<<, OPERATOR 3 ===, OPERATOR 5 >>>, FUNCTION 1 point_cmp(point, point)});
+same(0, 'input of a record', "SELECT a.id, b.t, record_in(textout('(' || a.id || ')'), 'noting_row'::regtype, -1) $join WHERE $setting");
+same(0, 'input of a domain', "SELECT a.id, b.t, pg_typeof(domain_in(textout(a.id::text), 'noting'::regtype, -1)) $join WHERE $setting");
+same(0, 'input of an array', "SELECT a.id, b.t, ('{' || a.id || '}')::noting[] $join WHERE $setting");
+same(0, 'input of a range', "SELECT a.id, b.t, ('[' || a.id || ',' || a.id + 1 || ']')::noting_range::text $join WHERE $setting");
+same(0, 'input of a range that is compared', "SELECT a.id, b.t, ('[' || a.id || ',' || a.id + 1 || ']')::compared_range $join WHERE $setting");
+same(0, "JSON that is made and returned as $_->[0]", "SELECT a.id, b.t, $_->[1] $join WHERE $setting")
+  foreach ([ 'JSON', 'JSON_ARRAY(number_range(a.id, a.id + 1))' ], [ 'text', 'JSON_ARRAY(number_range(a.id, a.id + 1) RETURNING text)' ],
+	[ 'varchar', q{JSON_OBJECT('x': number_range(a.id, a.id + 1) RETURNING varchar(100))} ],
+	[ 'JSON by an aggregate', '(SELECT as_json(number_range(a.id, a.id + x)) FROM (VALUES (1)) v(x))' ]);
+same(0, 'an aggregate that somebody has made', "SELECT 'the one that comes last', max(a.id), largest(ARRAY[ROW(a.id)::noting_eq]), count(b.t) $join WHERE $setting");
+same(0, 'one of a volatile function', "SELECT a.id, b.t, (SELECT configure((a.id + x)::text, false) FROM (VALUES (0)) v(x)) $join WHERE $setting");
+same(0, 'one that sorts an array', "SELECT a.id, b.t, (SELECT sorted(point(a.id + x, 0)) FROM (VALUES (0), (0)) v(x)) $join WHERE $setting");
+same(0, 'the same over a window', "SELECT a.id, b.t, (SELECT max(y::text) FROM (SELECT sorted(point(a.id + x, 0)) OVER () AS y FROM (VALUES (0), (0)) v(x)) w) $join WHERE $setting");
+same(0, 'an operator that somebody has made', "SELECT ARRAY[ROW(a.id)::noting_eq] <<<<< ARRAY[ROW(a.id)::noting_eq], a.id, b.t $join WHERE $setting");
+same(0, 'a sort by such an operator', "SELECT a.id, b.t, (SELECT max(x) FROM (SELECT x FROM (VALUES (a.id), (0)) v(x) ORDER BY x USING <<<< OFFSET 0) s) $join WHERE $setting");
+same(0, 'hashing by one', "SELECT a.id, b.t, a.id ==== ANY ('{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}'::int[]) $join WHERE $setting");
+same(0, 'an array of a type that has an operator class', "SELECT ARRAY[point(a.id, 0)] = ARRAY[point(0, 0)], a.id, b.t $join WHERE $setting");
+same(0, 'the greatest of its values', "SELECT GREATEST(point(a.id, 0), point(0, 0)), a.id, b.t $join WHERE $setting");
+same(0, 'a range that is compared', "SELECT compared_range(a.id, a.id + 1), a.id, b.t $join WHERE $setting");
+same(1, 'ordinary types', "SELECT a.id, b.t, ('{' || a.id || '}')::int[], '[2026-01-01,]'::daterange \@> a.day, int4range(a.id, a.id + 5), number_range(a.id, a.id + 5) \@> 7, (CASE a.id WHEN 1 THEN 'low' ELSE 'high' END)::level, ARRAY[a.day] = ARRAY[a.day], GREATEST(a.at, now()) > a.at, GREATEST(a.who, 'b'),
+	(SELECT array_agg(x ORDER BY x) FROM (VALUES (a.id), (0)) v(x)), JSON_ARRAY(a.id, a.who RETURNING text), to_jsonb(a.day), sum(a.id) OVER (), a.id = ANY ('{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}'::int[]), largest(ARRAY[a.id]) OVER () $join WHERE $setting");
+SKIP:
+{
+	skip 'no XML', 1 if $node->psql('postgres', q{SELECT xml '<a/>'}) != 0;
+	$node->safe_psql('postgres', q{CREATE TABLE documents AS SELECT id, fk, zero, ('<r><n>' || id || '</n><v>{' || id || '}</v></r>')::xml AS x FROM a; ANALYZE documents});
+	same(0, 'columns of XMLTABLE', "SELECT x.n, b.t FROM (documents a $join2) CROSS JOIN LATERAL XMLTABLE('/r' PASSING a.x COLUMNS n noting PATH 'n') x WHERE $setting");
+	same(1, 'columns of XMLTABLE that are of ordinary types', "SELECT x.n, b.t FROM (documents a $join2) CROSS JOIN LATERAL XMLTABLE('/r' PASSING a.x COLUMNS n int[] PATH 'v') x WHERE $setting");
+}
 
 # A trigger before a statement fires in the middle of another one, which it is a
 # part of.
@@ -320,6 +393,36 @@ is($node->safe_psql('postgres', "SET aio.debug_lookups = 64; SET ROLE alice; SEL
 same(0, 'an operator of a unique index', 'BEGIN; INSERT INTO mine SELECT i * 7, 1 FROM generate_series(1, 150) i ON CONFLICT (id my_ops) DO NOTHING; ROLLBACK');
 same(0, 'an operator of an exclusion constraint', 'BEGIN; INSERT INTO excluded SELECT i * 7 + 3000, 1 FROM generate_series(1, 150) i; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK');
 same(0, 'an expression of a unique index', q{BEGIN; INSERT INTO words SELECT i, 'new' || i || CASE WHEN i % 10 = 0 THEN ' ' || repeat('a', 3000) ELSE '' END FROM generate_series(1, 150) i ON CONFLICT DO NOTHING; ROLLBACK});
+
+# Nor is a hash function called that arrays or records have called, nor one by which
+# partitions are pruned.
+$node->safe_psql('postgres', q{
+	CREATE TYPE c AS (n int);
+	CREATE FUNCTION c_cmp(c, c) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'compare %', $1.n; RETURN $1.n - $2.n; END $$;
+	CREATE FUNCTION c_eq(c, c) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN $1.n = $2.n; END $$;
+	CREATE FUNCTION c_lt(c, c) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN $1.n < $2.n; END $$;
+	CREATE FUNCTION c_hash(c) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'hash %', $1.n; RETURN $1.n; END $$;
+	CREATE FUNCTION c_hash(c, bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'hash %', $1.n; RETURN $1.n; END $$;
+	CREATE OPERATOR === (LEFTARG = c, RIGHTARG = c, FUNCTION = c_eq, HASHES, MERGES, COMMUTATOR = ===);
+	CREATE OPERATOR <<< (LEFTARG = c, RIGHTARG = c, FUNCTION = c_lt);
+	CREATE OPERATOR >>> (LEFTARG = c, RIGHTARG = c, FUNCTION = c_lt);
+	CREATE OPERATOR CLASS c_ops DEFAULT FOR TYPE c USING btree AS OPERATOR 1 <<<, OPERATOR 3 ===, OPERATOR 5 >>>, FUNCTION 1 c_cmp(c, c);
+	CREATE OPERATOR CLASS c_hash_ops DEFAULT FOR TYPE c USING hash AS OPERATOR 1 ===, FUNCTION 1 c_hash(c), FUNCTION 2 c_hash(c, bigint);
+	CREATE TABLE inner_side (id int PRIMARY KEY, c c[], t text);
+	INSERT INTO inner_side SELECT i, ARRAY[ROW(i % 10)::c], 'text ' || i FROM generate_series(1, 1000) i;
+	CREATE TABLE outer_side (id int PRIMARY KEY, fk int, c c[], d int[]);
+	INSERT INTO outer_side SELECT i, 1 + i * 13 % 50, ARRAY[ROW(i)::c], ARRAY[i] FROM generate_series(1, 300) i;
+	CREATE TABLE by_array (id int, c c[], t text) PARTITION BY HASH (c);
+	CREATE TABLE by_array_0 PARTITION OF by_array FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+	CREATE TABLE by_array_1 PARTITION OF by_array FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+	CREATE INDEX ON by_array (id);
+	INSERT INTO by_array SELECT i, ARRAY[ROW(i)::c], 'text ' || i FROM generate_series(1, 1000) i;
+	CREATE FUNCTION tell_row(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'row %', i; RETURN i; END $$;
+	VACUUM (FREEZE, ANALYZE) inner_side, outer_side, by_array;
+	UPDATE pg_statistic SET stadistinct = 10 WHERE starelid = 'outer_side'::regclass});
+my $noted = 'SET enable_seqscan = off; SELECT tell_row(o.id), i.t FROM outer_side o';
+same(1, 'hashing arrays for a cache', "SET enable_memoize = on; $noted LEFT JOIN inner_side i ON i.id = o.fk AND i.c = o.c WHERE o.id > 0");
+same(1, 'partitions that arrays tell', "$noted JOIN by_array i ON i.id = o.fk AND i.c = o.c WHERE o.id > 0");
 
 # INVARIANT-98: what is tried for a row that is ahead, and fails, leaves nothing
 # open, be it a relation or a query, so that what is done for an earlier row can

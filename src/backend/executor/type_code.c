@@ -1,0 +1,226 @@
+/*-------------------------------------------------------------------------
+ *
+ * type_code.c
+ *	  Which functions are user code, and what PostgreSQL's own call for the
+ *	  values of a type.
+ *
+ * Those that compare or hash arrays, records and ranges call functions of the
+ * operator classes of what these consist of, and input functions those of
+ * columns, elements and bounds, and constraints of domains.  No expression
+ * names these.  A domain may be anybody's; a superuser can make an operator
+ * class of any type that has none, be it one of PostgreSQL's own.
+ *
+ * Nothing is locked, no type's columns or constraints are loaded, and nothing
+ * is kept between calls, except for what the type cache keeps.
+ *
+ * Tests: src/test/aio/lookup/t/007_when.pl, src/test/aio/sql/sql/user_code.sql.
+ *
+ * Copyright (c) 2026, the pgawait authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "aio/index_policy.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/* The functions that an aggregate consists of, or NIL if there is none. */
+List *
+AioFunctionsOfAggregate(Oid funcid)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(funcid));
+	Form_pg_aggregate aggregate;
+	List	   *result;
+
+	if (!HeapTupleIsValid(tuple))
+		return NIL;
+	aggregate = (Form_pg_aggregate) GETSTRUCT(tuple);
+	result = list_make5_oid(aggregate->aggtransfn, aggregate->aggfinalfn,
+							aggregate->aggcombinefn, aggregate->aggserialfn,
+							aggregate->aggdeserialfn);
+	result = lappend_oid(result, aggregate->aggmtransfn);
+	result = lappend_oid(result, aggregate->aggminvtransfn);
+	result = lappend_oid(result, aggregate->aggmfinalfn);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+static bool
+aggregate_is_user_code(Oid funcid)
+{
+	List	   *functions = AioFunctionsOfAggregate(funcid);
+
+	foreach_oid(function, functions)
+	{
+		if (AioFunctionIsUserCode(function))
+			return true;
+	}
+	return functions == NIL;
+}
+
+/*
+ * Is this function, which may be InvalidOid, user code, which is neither built
+ * in nor written in C?
+ */
+bool
+AioFunctionIsUserCode(Oid funcid)
+{
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		result;
+
+	/* initdb's functions: those in SQL consist of others of their kind */
+	if (funcid < FirstGenbkiObjectId)
+		return false;
+
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	result = (proc->prolang != INTERNALlanguageId &&
+			  proc->prolang != ClanguageId) ||
+		proc->prosecdef ||
+		!heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
+	if (proc->prokind == PROKIND_AGGREGATE)
+		result = aggregate_is_user_code(funcid);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * Could it do anything but compute a value?  It may be InvalidOid.  Functions
+ * in C are believed if they are declared IMMUTABLE.
+ */
+static bool
+is_anybodys(Oid funcid)
+{
+	return funcid >= FirstGenbkiObjectId &&
+		(func_volatile(funcid) != PROVOLATILE_IMMUTABLE ||
+		 AioFunctionIsUserCode(funcid));
+}
+
+static bool
+operator_is_anybodys(Oid operator)
+{
+	return operator >= FirstGenbkiObjectId && is_anybodys(get_opcode(operator));
+}
+
+/* Likewise, any function that comparing or making a range may call. */
+static bool
+range_is_anybodys(Oid type)
+{
+	Oid			subtype = get_range_subtype(type);
+	const TypeCacheEntry *entry;
+
+	if (!OidIsValid(subtype) || AioClassesRunUserCode(subtype))
+		return true;
+	entry = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
+	return entry->rngelemtype == NULL ||
+		is_anybodys(entry->rng_cmp_proc_finfo.fn_oid) ||
+		is_anybodys(entry->rng_canonical_finfo.fn_oid);
+}
+
+/*
+ * Does comparing or hashing values of this type, by functions of PostgreSQL,
+ * run user code?
+ */
+bool
+AioComparingRunsUserCode(Oid type)
+{
+	Oid			element;
+
+	type = getBaseType(type);
+	if (type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID)
+		return true;
+	element = get_element_type(type);
+	if (OidIsValid(element))
+		return AioClassesRunUserCode(element);
+	if (type < FirstGenbkiObjectId)
+		return false;
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_BASE:
+		case TYPTYPE_ENUM:
+			return false;
+		case TYPTYPE_RANGE:
+			return range_is_anybodys(type);
+		case TYPTYPE_MULTIRANGE:
+			return range_is_anybodys(get_multirange_range(type));
+		default:
+			/* columns are not looked at, as the type would be locked */
+			return true;
+	}
+}
+
+/* Does making a value of a base type of text, or of what a worker sends? */
+bool
+AioClassesRunUserCode(Oid type)
+{
+	const TypeCacheEntry *entry;
+
+	type = getBaseType(type);
+	if (AioComparingRunsUserCode(type))
+		return true;
+	entry = lookup_type_cache(type,
+							  TYPECACHE_EQ_OPR | TYPECACHE_LT_OPR |
+							  TYPECACHE_GT_OPR | TYPECACHE_CMP_PROC |
+							  TYPECACHE_HASH_PROC |
+							  TYPECACHE_HASH_EXTENDED_PROC);
+	return operator_is_anybodys(entry->eq_opr) ||
+		operator_is_anybodys(entry->lt_opr) ||
+		operator_is_anybodys(entry->gt_opr) ||
+		is_anybodys(entry->cmp_proc) ||
+		is_anybodys(entry->hash_proc) ||
+		is_anybodys(entry->hash_extended_proc);
+}
+
+/* Does making a value of a base type of its text, or of what a worker sends? */
+static bool
+base_input_is_anybodys(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	result = is_anybodys(((Form_pg_type) GETSTRUCT(tuple))->typinput) ||
+		is_anybodys(((Form_pg_type) GETSTRUCT(tuple))->typreceive);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * Likewise, a value of any type?  That of an array, a range or a composite
+ * type is made of values of others, and constraints of a domain are checked.
+ */
+bool
+AioInputRunsUserCode(Oid type)
+{
+	Oid			element = get_element_type(type);
+
+	if (OidIsValid(element))
+		return AioInputRunsUserCode(element);
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_BASE:
+			return type >= FirstGenbkiObjectId && base_input_is_anybodys(type);
+		case TYPTYPE_ENUM:
+			return false;
+		case TYPTYPE_MULTIRANGE:
+			type = get_multirange_range(type);
+			/* FALLTHROUGH */
+		case TYPTYPE_RANGE:
+			return type >= FirstGenbkiObjectId &&
+				(range_is_anybodys(type) ||
+				 AioInputRunsUserCode(get_range_subtype(type)));
+		default:
+			return true;
+	}
+}
