@@ -77,7 +77,7 @@ AioMayFetchMany(ForeignScanState *node)
 /*
  * For wrappers: may rows of this scan be asked for before they are needed?
  *
- * INVARIANT-NEW-connection: only where nobody but the statement can come across
+ * INVARIANT-104: only where nobody but the statement can come across
  * the error that is the answer.
  */
 bool
