@@ -159,7 +159,7 @@ AioComparingRunsUserCode(Oid type)
 	}
 }
 
-/* Does making a value of a base type of text, or of what a worker sends? */
+/* Does comparing or hashing them by default operator classes of the type? */
 bool
 AioClassesRunUserCode(Oid type)
 {
