@@ -113,6 +113,9 @@ static ApplyStatement *statement = NULL;
 /* somebody inserts a row's entries, and has its backlog */
 static bool row_under_way = false;
 
+/* the statement is being changed here, and cannot end */
+static bool at_work = false;
+
 static void
 begin_statement(CommandId cid)
 {
@@ -259,8 +262,8 @@ may_end(void)
 {
 	AioStatementBacklog *backlog;
 
-	if (statement == NULL || statement->ended || statement->nopen == 0 ||
-		!IsTransactionState())
+	if (at_work || statement == NULL || statement->ended ||
+		statement->nopen == 0 || !IsTransactionState())
 		return false;
 	backlog = AioFindStatement(statement->estate);
 	return backlog == NULL ||
@@ -333,6 +336,10 @@ AioEndApplyBeforeRow(Relation rel)
 	if (!may_end())
 		return;
 	code = AioApplyRowCode(rel);
+
+	/* unless it has ended meanwhile, as a catalog was locked */
+	if (!may_end())
+		return;
 	if (code == AIO_ROW_RUNS_EARLY ||
 		(code == AIO_ROW_RUNS_LATE && !has_only(RelationGetRelid(rel))))
 		AioEndApply();
@@ -378,6 +385,7 @@ AioEndApplyFor(int action)
 {
 	/* unless an error of the last one has been caught without us */
 	row_under_way = false;
+	at_work = false;
 	switch ((LogicalRepMsgType) action)
 	{
 		case LOGICAL_REP_MSG_INSERT:
@@ -405,6 +413,7 @@ at_end_of_transaction(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 			row_under_way = false;
+			at_work = false;
 			if (aio_rows_applied > 0 || statement != NULL)
 				AioEndApply();
 			break;
@@ -413,6 +422,7 @@ at_end_of_transaction(XactEvent event, void *arg)
 			/* the memory goes with the transaction's */
 			statement = NULL;
 			row_under_way = false;
+			at_work = false;
 			aio_rows_applied = 0;
 			break;
 		default:
@@ -434,37 +444,14 @@ same_indexes(const ResultRelInfo *a, const ResultRelInfo *b)
 	return true;
 }
 
-/*
- * The backlog for a row, or a new version of one, that has been received and
- * put into the heap, or NULL if its index entries are to be inserted at once.
- * rri is the message's own, as is the row's command id.  If there is one, the
- * caller calls AioAppliedRow() when it has no more use for it, unless there is
- * an error.
- */
-AioTableBacklog *
-AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
+/* The backlog of the statement for a row of this table, or NULL. */
+static AioTableBacklog *
+backlog_for_row(ResultRelInfo *rri, CommandId cid)
 {
-	static bool registered = false;
 	Oid			relid = RelationGetRelid(rri->ri_RelationDesc);
 	AioTableBacklog *backlog;
 	ApplyTable *table;
 	bool		found;
-
-	/*
-	 * Others who insert like this would not tell us when to stop; nor would a
-	 * function that does so in the middle of a row
-	 */
-	if (!IsLogicalWorker() || row_under_way)
-		return NULL;
-	if (!registered)
-		RegisterXactCallback(at_end_of_transaction, NULL);
-	registered = true;
-
-	if (aio_rows_applied++ < (uint64) aio_debug_rows_before_batch ||
-		aio_index_batch_memory == 0 || GetCurrentTransactionNestLevel() > 1 ||
-		(AioAppliedIdentityIsFull() &&
-		 !OidIsValid(GetRelationIdentityOrPK(rri->ri_RelationDesc))))
-		return NULL;
 
 	/* the next row of this table would end the statement */
 	if (AioApplyRowCode(rri->ri_RelationDesc) == AIO_ROW_RUNS_EARLY)
@@ -515,4 +502,40 @@ AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
 	 */
 	close_table(table);
 	return NULL;
+}
+
+/*
+ * The backlog for a row, or a new version of one, that has been received and
+ * put into the heap, or NULL if its index entries are to be inserted at once.
+ * rri is the message's own, as is the row's command id.  If there is one, the
+ * caller calls AioAppliedRow() when it has no more use for it, unless there is
+ * an error.
+ */
+AioTableBacklog *
+AioApplyBacklog(ResultRelInfo *rri, CommandId cid)
+{
+	static bool registered = false;
+	AioTableBacklog *backlog;
+
+	/*
+	 * Others who insert like this would not tell us when to stop; nor would a
+	 * function that does so in the middle of a row
+	 */
+	if (!IsLogicalWorker() || row_under_way)
+		return NULL;
+	if (!registered)
+		RegisterXactCallback(at_end_of_transaction, NULL);
+	registered = true;
+
+	if (aio_rows_applied++ < (uint64) aio_debug_rows_before_batch ||
+		aio_index_batch_memory == 0 || GetCurrentTransactionNestLevel() > 1 ||
+		(AioAppliedIdentityIsFull() &&
+		 !OidIsValid(GetRelationIdentityOrPK(rri->ri_RelationDesc))))
+		return NULL;
+
+	/* what is looked up there may have to wait for a lock on a catalog */
+	at_work = true;
+	backlog = backlog_for_row(rri, cid);
+	at_work = false;
+	return backlog;
 }

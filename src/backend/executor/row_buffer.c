@@ -143,11 +143,16 @@ insert_rows(AioRowBuffer *buffer, TupleTableSlot **slots, int n)
 /*
  * AioKeptRows.flush: insert the rows that were kept back.  One that may fail
  * goes alone: if it fails, those before it are in, with their keys.
+ *
+ * The statement may be in the middle of a row, whose checks call a function
+ * that opens a table, so what expressions are evaluated for is left as it is.
  */
 static void
 flush_rows(AioKeptRows *rows)
 {
 	AioRowBuffer *buffer = (AioRowBuffer *) rows;
+	ExprContext *econtext = GetPerTupleExprContext(buffer->mtstate->ps.state);
+	TupleTableSlot *row = econtext->ecxt_scantuple;
 	int			n = buffer->nused;
 	int			first = 0;
 
@@ -163,6 +168,7 @@ flush_rows(AioKeptRows *rows)
 	}
 	if (n > first)
 		insert_rows(buffer, &buffer->slots[first], n - first);
+	econtext->ecxt_scantuple = row;
 }
 
 /* Make a buffer for a table's rows, which lives as long as the statement. */

@@ -340,6 +340,7 @@ my %slow = (
 	predicate => 'CREATE TABLE slow_predicate (n int); CREATE INDEX ON slow_predicate (n) WHERE takes_time(n) > 0',
 	opclass => 'CREATE TABLE slow_opclass (n int); CREATE INDEX ON slow_opclass (n slow_ops); INSERT INTO slow_opclass VALUES (0)',
 	domain => 'CREATE TABLE slow_domain (n slow_int)',
+	domain_default => 'CREATE DOMAIN with_default AS int DEFAULT takes_time(1); CREATE TABLE slow_domain_default (n int, d with_default)',
 	array => 'CREATE TABLE slow_array (n int, d slow_int[] DEFAULT ARRAY[1])',
 	partition => 'CREATE TABLE slow_partition (n int) PARTITION BY RANGE (takes_time(n)); CREATE TABLE key_partition PARTITION OF slow_partition FOR VALUES FROM (0) TO (100)',
 	leaf => 'CREATE TABLE slow_leaf (n int) PARTITION BY LIST (n); CREATE TABLE leaf_1 PARTITION OF slow_leaf (CHECK (takes_time(n) > 0)) FOR VALUES IN (1)',
