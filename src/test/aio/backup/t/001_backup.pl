@@ -164,7 +164,7 @@ foreach my $way (replay_ways(), [ 'sync', '' ])
 		foreach (1 .. 3)
 		{
 			note sprintf '%d bytes read ahead, tables have %d', counted('bytes') - $before{bytes}, $in_base;
-			last if counted('bytes') - $before{bytes} > $wanted;
+			last if counted('bytes') - $before{bytes} > $wanted && counted('max_in_flight') > 1;
 			note $primary->safe_psql('postgres', q{SELECT * FROM pg_stat_aio WHERE backend_type = 'walsender'});
 			forget();
 			take();
