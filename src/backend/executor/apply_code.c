@@ -66,7 +66,6 @@
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
 typedef struct TableCode
 {
@@ -243,42 +242,28 @@ domain_runs_code(Oid type)
 	return result;
 }
 
-/* Does reading, writing or comparing a value of this type? */
+/*
+ * Does reading or comparing a value of this type?  Checks of a domain, of which
+ * type_code.c does not know, are looked at, also those of an element.
+ */
 static bool
 type_runs_code(Oid type)
 {
+	Oid			element = get_element_type(type);
 	HeapTuple	tuple;
-	FormData_pg_type form;
-	TypeCacheEntry *entry;
+	Oid			base;
 
-	/* PostgreSQL's own */
-	if (type < FirstGenbkiObjectId)
-		return type == RECORDOID || type == RECORDARRAYOID;
+	if (OidIsValid(element))
+		return type_runs_code(element);
+	if (get_typtype(type) != TYPTYPE_DOMAIN)
+		return AioInputRunsUserCode(type) || AioClassesRunUserCode(type);
+
 	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	if (!HeapTupleIsValid(tuple))
 		return true;
-	form = *(Form_pg_type) GETSTRUCT(tuple);
+	base = ((Form_pg_type) GETSTRUCT(tuple))->typbasetype;
 	ReleaseSysCache(tuple);
-	switch (form.typtype)
-	{
-		case TYPTYPE_ENUM:
-			return false;
-		case TYPTYPE_DOMAIN:
-			return domain_runs_code(type) || type_runs_code(form.typbasetype);
-		case TYPTYPE_BASE:
-			break;
-		default:
-			/* composite types, ranges */
-			return true;
-	}
-	if (OidIsValid(form.typelem) && type_runs_code(form.typelem))
-		return true;
-	if (AioFunctionIsUserCode(form.typinput) || AioFunctionIsUserCode(form.typoutput) ||
-		(OidIsValid(form.typreceive) && AioFunctionIsUserCode(form.typreceive)))
-		return true;
-	entry = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_CMP_PROC | TYPECACHE_HASH_PROC);
-	return AioFunctionIsUserCode(get_opcode(entry->eq_opr)) ||
-		AioFunctionIsUserCode(entry->cmp_proc) || AioFunctionIsUserCode(entry->hash_proc);
+	return domain_runs_code(type) || type_runs_code(base);
 }
 
 /* Does a support function or an operator of this operator class? */
@@ -382,7 +367,6 @@ collect_expressions(Relation rel, Expressions *found)
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute column = TupleDescAttr(desc, i);
-
 		Node	   *node;
 
 		if (column->attisdropped)

@@ -124,7 +124,8 @@ range_is_anybodys(Oid type)
 	entry = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
 	return entry->rngelemtype == NULL ||
 		is_anybodys(entry->rng_cmp_proc_finfo.fn_oid) ||
-		is_anybodys(entry->rng_canonical_finfo.fn_oid);
+		is_anybodys(entry->rng_canonical_finfo.fn_oid) ||
+		is_anybodys(entry->rng_subdiff_finfo.fn_oid);
 }
 
 /*

@@ -721,7 +721,7 @@ indexes_may_change(Relation rel)
 			result = !heap_attisnull(tuple, Anum_pg_index_indexprs, NULL) ||
 				!heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 			for (int i = 0; i < classes->dim1; i++)
-				result = result || classes->values[i] >= FirstGenbkiObjectId ||
+				result = result || classes->values[i] >= FirstNormalObjectId ||
 					AioComparingRunsUserCode(TupleDescAttr(RelationGetDescr(rel),
 														   index->indkey.values[i] - 1)->atttypid);
 			ReleaseSysCache(tuple);

@@ -51,6 +51,7 @@ typedef struct GistDrain
 typedef struct GistCollector
 {
 	GISTSTATE  *giststate;
+	bool		declines;		/* all entries */
 	bool		tries;			/* whether there is a place for each */
 	Page		page;			/* next to what the root has; or NULL */
 } GistCollector;
@@ -78,20 +79,35 @@ AioGistVisitOf(GISTSTATE *giststate)
 }
 
 /*
+ * Could an operator class of this index raise an error that depends on what
+ * else is in the index, so that asking in advance, of one entry, tells nothing?
+ * That of ranges could, as numerics may be too far from each other.  What a
+ * multirange is made of does not show here.
+ */
+static bool
+values_are_declined(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
+
+		if (AioOpclassIsBuiltIn(index, i) &&
+			(type == NUMRANGEOID || type == ANYRANGEOID))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Could operator classes of this index raise an error for a value, other than
- * AioCanPlace() tells of?  Of those that are built in, that of ranges could, as
- * the length of one of numerics may be too large.  What a multirange is made of
- * does not show here.
+ * AioCanPlace() tells of?
  */
 static bool
 values_are_tried(Relation index)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
-		Oid			type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
-
-		if (!AioOpclassIsBuiltIn(index, i) ||
-			type == NUMRANGEOID || type == ANYRANGEOID)
+		if (!AioOpclassIsBuiltIn(index, i))
 			return true;
 	}
 	return false;
@@ -200,6 +216,7 @@ make_collector(AioIndexBatch *batch)
 											   "index backlog of GiST entries, one row",
 											   ALLOCSET_DEFAULT_SIZES);
 	collector->giststate = giststate;
+	collector->declines = values_are_declined(batch->index);
 	collector->tries = values_are_tried(batch->index);
 	collector->page = NULL;
 	MemoryContextSwitchTo(old);
@@ -223,6 +240,8 @@ AioCollectGist(AioIndexBatch *batch, const AioIndexRow *row,
 		return false;
 	if (collector == NULL)
 		batch->own = collector = make_collector(batch);
+	if (collector->declines)
+		return false;
 	old = MemoryContextSwitchTo(collector->giststate->tempCxt);
 	tuple = gistFormTuple(collector->giststate, batch->index, values, isnull, true);
 	collected = IndexTupleSize(tuple) <= AIO_SMALL_ENTRY &&
