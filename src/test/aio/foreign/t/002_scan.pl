@@ -74,7 +74,7 @@ $node->safe_psql('postgres', qq{$gate;
 	CREATE TABLE told_parent (id int) PARTITION BY RANGE (id);
 	CREATE TABLE told_child PARTITION OF told_parent (CHECK (told(id) >= 0)) FOR VALUES FROM (0) TO (2000);
 	CREATE DOMAIN told_domain AS int CHECK (told(VALUE) >= 0);
-	CREATE TABLE kept (n serial, id int);
+	CREATE TABLE kept (n serial, id int, u uuid PRIMARY KEY DEFAULT gen_random_uuid());
 	CREATE FUNCTION put(i int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN INSERT INTO part0 VALUES (i, 1, 1); RETURN i; END';
 	CREATE FUNCTION put_stable(i int) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN put(i); END'});
 foreach my $i (0 .. 2)

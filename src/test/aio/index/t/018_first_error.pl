@@ -292,6 +292,25 @@ my ($code, $stdout, $stderr) = $node->psql('postgres', q{
 is($stderr, '', 'rows that refer to later ones');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM r'), '3000', 'are in');
 
+# Ranges that are too far from what is there by then, and others that no entry is
+# compared with, whatever the root has had before.
+$node->safe_psql('postgres', q{
+	CREATE SEQUENCE far_s;
+	CREATE TABLE far_late (id bigint CHECK (id <> 6000), r numrange);
+	INSERT INTO far_late SELECT i, numrange(NULL, i) FROM generate_series(1, 2000) i;
+	INSERT INTO far_late SELECT i + 10000, numrange(i, i + 10) FROM generate_series(1, 3000) i;
+	CREATE INDEX ON far_late USING gist (r);
+	CREATE TABLE far_early (id bigint, a int4range, b numrange);
+	CREATE INDEX ON far_early USING gist (a, b);
+	INSERT INTO far_early SELECT i, int4range(1, 10), numrange(150e306 + (i % 10) * 1e305, 160e306) FROM generate_series(1, 70) i;
+	INSERT INTO far_early SELECT i, int4range(1000000, 1000010), numrange(0, 10) FROM generate_series(1, 2000) i});
+like(error_of("INSERT INTO far_late SELECT nextval('far_s'), numrange(i, CASE i WHEN 4000 THEN 1e400 ELSE i + 5 END) FROM generate_series(1, 10000) i"),
+	qr/out of range for type double precision/, 'a range that is too far from another one, before a later row');
+is($node->safe_psql('postgres', 'SELECT last_value FROM far_s'), '4000', 'which is not reached');
+is(error_of('INSERT INTO far_early SELECT i, CASE WHEN i < 3000 THEN int4range(1000000, 1000010) ELSE int4range(1, 10) END,
+	CASE WHEN i < 3000 THEN numrange(0, 10) WHEN i = 3000 THEN numrange(10, 20) ELSE numrange(-100e306, 0) END FROM generate_series(1, 3001) i'),
+	'', 'no error of a comparison that no insert makes');
+
 # A check that opens the table has rows that were kept back inserted; the next
 # one is evaluated for the row that is checked.
 $node->safe_psql('postgres', q{
