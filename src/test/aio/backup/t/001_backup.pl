@@ -161,7 +161,7 @@ foreach my $way (replay_ways(), [ 'sync', '' ])
 		# was so for all of a backup, now and then, also without workers, before
 		# handles were reclaimed: if it is again, show what there is to see.
 		my $wanted = $method eq 'worker' ? 0 : $in_base;
-		foreach (1 .. 3)
+		foreach (1 .. 10)
 		{
 			note sprintf '%d bytes read ahead, tables have %d', counted('bytes') - $before{bytes}, $in_base;
 			last if counted('bytes') - $before{bytes} > $wanted && counted('max_in_flight') > 1;
@@ -362,7 +362,9 @@ SKIP:
 	$primary->command_ok(\@take, 'a backup by workers');
 	my $observer = $primary->background_psql('postgres', on_error_stop => 0);
 	my $reading = q{SELECT count(*) FROM pg_aios WHERE target = 'backup'};
-	my $waiting = qq{SELECT ($reading) > 1 AND count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'walsender' AND wait_event = 'AioIoCompletion'};
+	# of two reads, one may have been about to end before workers were held up
+	my $waiting = q{SELECT count(*) FILTER (WHERE wait_event = 'aio-worker-after-reopen') > 1
+		AND count(*) FILTER (WHERE backend_type = 'walsender' AND wait_event = 'AioIoCompletion') > 0 FROM pg_stat_activity};
 	my $becomes_true = sub
 	{
 		my ($query) = @_;
