@@ -29,7 +29,7 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(can_shuffle create_cold_node create_loaded_node create_quiet_primary is_needed io_methods lookups_ahead
   pgbench_command check_table check_log direct_io_works rows_file run_and_count run_cold start_after_kill
-  wait_until warm_for_injection_points);
+  wait_until warm_for_injection_points writing_ways);
 
 # The asynchronous I/O methods, each with the reason why it cannot be used
 # here, or undef.  AIO_IO_METHOD, in the environment, leaves one of them.
@@ -58,6 +58,17 @@ sub io_methods
 		$methods{$_} //= "only $only is tested in this run" foreach grep { $_ ne $only } keys %methods;
 	}
 	return %methods;
+}
+
+# In which ways pages are written, as [I/O method, debug_io_direct]: with sync,
+# too, unless AIO_IO_METHOD leaves one of the others.
+sub writing_ways
+{
+	my %methods = io_methods();
+
+	return ((map { [ $_, 'data' ] } grep { !$methods{$_} } sort keys %methods),
+		$methods{worker} ? () : [ 'worker', '' ],
+		$ENV{AIO_IO_METHOD} ? () : [ 'sync', 'data' ]);
 }
 
 # Why the kernel's asynchronous I/O cannot be used here, or undef.

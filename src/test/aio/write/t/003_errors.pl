@@ -7,15 +7,15 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib "$FindBin::RealBin/../..";
+
+use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# I/O method, and debug_io_direct
-my @cases = ([ 'worker', 'data' ], [ 'worker', '' ], [ 'sync', 'data' ]);
-push @cases, [ 'io_uring', 'data' ] if check_pg_config('#define USE_LIBURING 1');
-
-foreach my $case (@cases)
+foreach my $case (writing_ways())
 {
 	my ($io_method, $direct) = @$case;
 	my $method = $io_method . ($direct ? '' : '_buffered');

@@ -6,14 +6,16 @@
 use strict;
 use warnings FATAL => 'all';
 
+use FindBin;
+use lib "$FindBin::RealBin/../..";
+
+use AioLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my @methods = ('worker');
-push @methods, 'io_uring' if check_pg_config('#define USE_LIBURING 1');
-
-foreach my $method (@methods)
+my %methods = io_methods();
+foreach my $method (grep { !$methods{$_} } sort keys %methods)
 {
 	my $primary = PostgreSQL::Test::Cluster->new("${method}_primary");
 	$primary->init(allows_streaming => 1);
