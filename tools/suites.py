@@ -128,7 +128,7 @@ class Runner:
         elif any(test.group != 'setup' for test in tests):
             self.configure(settings or [])
         command = [AS_ACCOUNT, 'meson', 'test', '-C', self.build, '--logbase', label,
-                   '--num-processes', str(os.cpu_count()), '--print-errorlogs', *self.options,
+                   '--num-processes', str(os.cpu_count() + 1), '--print-errorlogs', *self.options,
                    *(['--wrapper', wrapper] if wrapper else []), *[test.name for test in tests]]
         log = self.results / f'{label}.log'
         results = self.build / 'meson-logs' / f'{label}{f"-{wrapper.name}" if wrapper else ""}.json'

@@ -262,7 +262,7 @@ foreach my $case ([ 'violation before', 0, qr/Key \(p\)=\(0\) is not present/ ],
 			SELECT FROM pg_buffercache_evict_all();
 			DO \$d\$ BEGIN
 				EXECUTE format('COPY (SELECT) TO PROGRAM %L',
-					format('printf damage | dd of=%s bs=1 seek=%s conv=notrunc 2>&1', pg_relation_filepath('damaged'), 12 * 8192 + 4000));
+					format('cat; printf damage | dd of=%s bs=1 seek=%s conv=notrunc 2>&1', pg_relation_filepath('damaged'), 12 * 8192 + 4000));
 			END \$d\$;
 			SET CONSTRAINTS ALL IMMEDIATE}) =~ s{base/\d+/\d+}{base}r;
 	} qw(off on);
