@@ -42,8 +42,6 @@
 #include "aio/index_policy.h"
 #include "apply_code.h"
 #include "catalog/partition.h"
-#include "catalog/pg_amop.h"
-#include "catalog/pg_amproc.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
@@ -57,7 +55,6 @@
 #include "nodes/nodeFuncs.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
-#include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -272,27 +269,13 @@ opclass_runs_code(Oid opclass)
 {
 	HeapTuple	tuple;
 	Oid			family;
-	CatCList   *members;
-	bool		result = false;
 
-	/* initdb's */
-	if (opclass < FirstNormalObjectId)
-		return false;
 	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	family = ((Form_pg_opclass) GETSTRUCT(tuple))->opcfamily;
 	ReleaseSysCache(tuple);
-
-	members = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(family));
-	for (int i = 0; i < members->n_members && !result; i++)
-		result = is_code(((Form_pg_amproc) GETSTRUCT(&members->members[i]->tuple))->amproc);
-	ReleaseSysCacheList(members);
-	members = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(family));
-	for (int i = 0; i < members->n_members && !result; i++)
-		result = is_code(get_opcode(((Form_pg_amop) GETSTRUCT(&members->members[i]->tuple))->amopopr));
-	ReleaseSysCacheList(members);
-	return result;
+	return AioFamilyHas(family, is_code);
 }
 
 static bool

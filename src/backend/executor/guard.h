@@ -65,6 +65,10 @@ extern bool AioTableLeavesSomething(ResultRelInfo *rri);
 extern bool AioCopyLeavesSomething(CopyFromState cstate);
 extern bool AioInsertLeavesSomething(PlannedStmt *stmt, PlanState *planstate);
 
+/* unnamed.c */
+extern bool AioPlanNodeCallsUnnamedCode(PlanState *state);
+extern List *AioPruningExpressions(PlanState *state);
+
 /* volatility.c */
 extern bool AioNodeMayBeAhead(Node *node, bool fixed);
 extern bool AioColumnsMayBeAhead(const Plan *plan);

@@ -26,17 +26,14 @@
 #include "access/transam.h"
 #include "aio/index_policy.h"
 #include "aio/task.h"
-#include "catalog/pg_type.h"
 #include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
 #include "storage/aio.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
 /*
  * A table does without tasks once the entries of so many rows, one after the
@@ -93,7 +90,10 @@ init_policies(void)
 											   ALLOCSET_SMALL_SIZES);
 		CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(PROCOID, function_changed, (Datum) 0);
+		/* types get operator classes, and families members */
 		CacheRegisterSyscacheCallback(CLAOID, function_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AMOPSTRATEGY, function_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AMPROCNUM, function_changed, (Datum) 0);
 	}
 	last_policy = NULL;
 	policies = NULL;
@@ -123,89 +123,10 @@ calls_user_code(Node *node, void *context)
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, calls_user_code, NULL, 0);
 
-	/* these call functions that they do not name */
-	if (IsA(node, CoerceToDomain))
-		return true;
-	if (IsA(node, MinMaxExpr) &&
-		(((MinMaxExpr *) node)->minmaxtype >= FirstGenbkiObjectId ||
-		 AioClassesRunUserCode(((MinMaxExpr *) node)->minmaxtype)))
-		return true;
-
-	if (check_functions_in_node(node, user_code_checker, NULL))
+	if (AioNodeCallsUnnamedCode(node) ||
+		check_functions_in_node(node, user_code_checker, NULL))
 		return true;
 	return expression_tree_walker(node, calls_user_code, NULL);
-}
-
-/* Or is comparing two values of this type an error? */
-static bool
-has_comparison(Oid type)
-{
-	return OidIsValid(lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc);
-}
-
-/*
- * Built-in support functions for polymorphic types call those of the element
- * type, which may be anybody's, even that of a type of PostgreSQL, or none.
- */
-static bool
-type_is_opaque(Oid opcintype, Oid type)
-{
-	switch (opcintype)
-	{
-		case RECORDOID:
-			return true;
-		case ANYARRAYOID:
-		case ANYCOMPATIBLEARRAYOID:
-			return type >= FirstGenbkiObjectId || !has_comparison(type) ||
-				AioComparingRunsUserCode(type);
-		case ANYRANGEOID:
-		case ANYMULTIRANGEOID:
-			return type >= FirstGenbkiObjectId;
-		default:
-			return false;
-	}
-}
-
-/*
- * The type of a key column of an index.  A GiST index keeps multiranges as
- * ranges of any type: then it is that of what is put into it.
- */
-static Oid
-column_type(Relation index, int column)
-{
-	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
-	AttrNumber	attnum = index->rd_index->indkey.values[column];
-	int			nexpressions = 0;
-
-	if (type != ANYRANGEOID)
-		return type;
-	if (attnum > 0)
-		return get_atttype(index->rd_index->indrelid, attnum);
-	for (int i = 0; i < column; i++)
-		nexpressions += index->rd_index->indkey.values[i] == 0;
-	return exprType(list_nth(RelationGetDummyIndexExpressions(index), nexpressions));
-}
-
-/* Do support functions of this index run user code? */
-bool
-AioIndexRunsUserCode(Relation index)
-{
-	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	int			nprocs = nkeys * index->rd_indam->amsupport;
-
-	Assert(nkeys > 0 && nkeys <= INDEX_MAX_KEYS);
-	for (int i = 0; i < nprocs; i++)
-	{
-		if (OidIsValid(index->rd_support[i]) &&
-			AioFunctionIsUserCode(index->rd_support[i]))
-			return true;
-	}
-	for (int i = 0; i < nkeys; i++)
-	{
-		if (type_is_opaque(index->rd_opcintype[i], column_type(index, i)))
-			return true;
-	}
-	return false;
 }
 
 /* What may be done with inserts into this index, or NULL if nothing. */

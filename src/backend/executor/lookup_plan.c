@@ -50,55 +50,21 @@ keys_can_be_had(const AioLookupTarget *target)
 
 /* Can an Append's partitions be pruned before it is their turn? */
 static bool
-pruning_can_be_had(const PartitionPruneState *prune)
+pruning_can_be_had(AppendState *append)
 {
-	for (int i = 0; i < prune->num_partprunedata; i++)
-	{
-		const PartitionPruningData *hierarchy = prune->partprunedata[i];
-
-		for (int j = 0; j < hierarchy->num_partrelprunedata; j++)
-		{
-			foreach_ptr(PartitionPruneStep, step,
-						hierarchy->partrelprunedata[j].exec_pruning_steps)
-			{
-				const PartitionPruneStepOp *op;
-
-				if (!IsA(step, PartitionPruneStepOp))
-					continue;
-				op = castNode(PartitionPruneStepOp, step);
-				if (AioExpressionHasSideEffects((Node *) op->exprs, AIO_NO_ERRORS))
-					return false;
-				foreach_oid(function, op->cmpfns)
-				{
-					if (AioFunctionIsUserCode(function))
-						return false;
-				}
-				foreach_ptr(Node, value, op->exprs)
-				{
-					if (AioComparingRunsUserCode(exprType(value)))
-						return false;
-				}
-			}
-		}
-	}
-	return true;
+	return !AioPlanNodeCallsUnnamedCode(&append->ps) &&
+		!AioExpressionHasSideEffects((Node *) AioPruningExpressions(&append->ps),
+									 AIO_NO_ERRORS);
 }
 
 /* Can keys of a Memoize node be hashed before it is their turn? */
 static bool
-memoize_can_be_had(const MemoizeState *memoize)
+memoize_can_be_had(MemoizeState *memoize)
 {
 	const Memoize *plan = castNode(Memoize, memoize->ss.ps.plan);
 
-	if (AioExpressionHasSideEffects((Node *) plan->param_exprs, AIO_NO_ERRORS))
-		return false;
-	for (int i = 0; !memoize->binary_mode && i < memoize->nkeys; i++)
-	{
-		if (AioFunctionIsUserCode(memoize->hashfunctions[i].fn_oid) ||
-			AioComparingRunsUserCode(exprType(list_nth(plan->param_exprs, i))))
-			return false;
-	}
-	return true;
+	return !AioPlanNodeCallsUnnamedCode(&memoize->ss.ps) &&
+		!AioExpressionHasSideEffects((Node *) plan->param_exprs, AIO_NO_ERRORS);
 }
 
 /* The index that a node looks up, if it does. */
@@ -203,7 +169,7 @@ find_targets(PlanState *node, void *context)
 				AppendState *append = castNode(AppendState, node);
 				bool		prunes = append->as_prune_state != NULL &&
 					append->as_prune_state->do_exec_prune &&
-					pruning_can_be_had(append->as_prune_state);
+					pruning_can_be_had(append);
 
 				/*
 				 * If one row may be enough, only the first child that is left

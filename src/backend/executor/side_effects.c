@@ -276,7 +276,8 @@ leaves_something(Node *node, void *context)
 			/* domains, sequences, subqueries, XML and JSON constructors, ... */
 			return true;
 	}
-	if (check_functions_in_node(node, leaves_something_checker, demand))
+	if (AioNodeCallsUnnamedCode(node) ||
+		check_functions_in_node(node, leaves_something_checker, demand))
 		return true;
 	return expression_tree_walker(node, leaves_something, demand);
 }
@@ -304,13 +305,6 @@ static bool
 is_join(const Plan *plan)
 {
 	return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
-}
-
-/* Does searching this index, or NULL? */
-static bool
-search_leaves_something(Relation index)
-{
-	return index != NULL && AioIndexRunsUserCode(index);
 }
 
 /* PlanState walker: likewise, for what a plan evaluates. */
@@ -341,7 +335,7 @@ plan_leaves_something(PlanState *state, void *context)
 			 (is_join(plan) &&
 			  leaves_something((Node *) ((Join *) plan)->joinqual, context)))
 		return true;
-	if (plan->initPlan != NIL)
+	if (plan->initPlan != NIL || AioPlanNodeCallsUnnamedCode(state))
 		return true;
 	switch (nodeTag(plan))
 	{
@@ -399,20 +393,17 @@ plan_leaves_something(PlanState *state, void *context)
 				return true;
 			break;
 		case T_IndexScan:
-			if (search_leaves_something(((IndexScanState *) state)->iss_RelationDesc) ||
-				leaves_something((Node *) ((IndexScan *) plan)->indexqualorig, context) ||
+			if (leaves_something((Node *) ((IndexScan *) plan)->indexqualorig, context) ||
 				leaves_something((Node *) ((IndexScan *) plan)->indexorderbyorig, context))
 				return true;
 			break;
 		case T_IndexOnlyScan:
-			if (search_leaves_something(((IndexOnlyScanState *) state)->ioss_RelationDesc) ||
-				leaves_something((Node *) ((IndexOnlyScan *) plan)->indexqual, context) ||
+			if (leaves_something((Node *) ((IndexOnlyScan *) plan)->indexqual, context) ||
 				leaves_something((Node *) ((IndexOnlyScan *) plan)->indexorderby, context))
 				return true;
 			break;
 		case T_BitmapIndexScan:
-			if (search_leaves_something(((BitmapIndexScanState *) state)->biss_RelationDesc) ||
-				leaves_something((Node *) ((BitmapIndexScan *) plan)->indexqualorig, context))
+			if (leaves_something((Node *) ((BitmapIndexScan *) plan)->indexqualorig, context))
 				return true;
 			break;
 		case T_BitmapHeapScan:
@@ -424,16 +415,22 @@ plan_leaves_something(PlanState *state, void *context)
 				leaves_something(((Limit *) plan)->limitCount, context))
 				return true;
 			break;
+		case T_Memoize:
+			if (leaves_something((Node *) ((Memoize *) plan)->param_exprs, context))
+				return true;
+			break;
+		case T_Append:
+			if (leaves_something((Node *) AioPruningExpressions(state), context))
+				return true;
+			break;
 		case T_ProjectSet:
 		case T_SeqScan:
 		case T_Hash:
 		case T_Material:
-		case T_Memoize:
 		case T_BitmapAnd:
 		case T_BitmapOr:
 		case T_WorkTableScan:
 		case T_SubqueryScan:
-		case T_Append:
 			break;
 		default:
 			/* whatever else there is */

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * type_code.c
- *	  Which functions are user code, and what PostgreSQL's own call for the
- *	  values of a type.
+ *	  Which functions are user code, what PostgreSQL's own call for the values
+ *	  of a type, and what is called of an operator family.
  *
  * Those that compare or hash arrays, records and ranges call functions of the
  * operator classes of what these consist of, and input functions those of
@@ -24,10 +24,16 @@
 #include "access/htup_details.h"
 #include "aio/index_policy.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_amop.h"
+#include "catalog/pg_amproc.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/catcache.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
@@ -98,18 +104,53 @@ AioFunctionIsUserCode(Oid funcid)
  * Could it do anything but compute a value?  It may be InvalidOid.  Functions
  * in C are believed if they are declared IMMUTABLE.
  */
-static bool
-is_anybodys(Oid funcid)
+bool
+AioFunctionIsAnybodys(Oid funcid)
 {
 	return funcid >= FirstGenbkiObjectId &&
 		(func_volatile(funcid) != PROVOLATILE_IMMUTABLE ||
 		 AioFunctionIsUserCode(funcid));
 }
 
+/*
+ * Is 'test' true of any function of this operator family that is not built in?
+ * A family is asked as a whole, although most who use it call some functions of
+ * it only: which ones depends on the types of keys, of arrays and of what is
+ * redundant, and each access method has its own rules.  Operators are called in
+ * place of support functions, and the other way round.  A superuser can add
+ * either to any family, be it one of PostgreSQL's own.
+ */
+bool
+AioFamilyHas(Oid family, bool (*test) (Oid funcid))
+{
+	CatCList   *members;
+	bool		result = false;
+
+	members = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(family));
+	for (int i = 0; i < members->n_members && !result; i++)
+	{
+		Oid			funcid = ((Form_pg_amproc) GETSTRUCT(&members->members[i]->tuple))->amproc;
+
+		result = funcid >= FirstGenbkiObjectId && test(funcid);
+	}
+	ReleaseSysCacheList(members);
+	if (result)
+		return true;
+	members = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(family));
+	for (int i = 0; i < members->n_members && !result; i++)
+	{
+		Oid			operator = ((Form_pg_amop) GETSTRUCT(&members->members[i]->tuple))->amopopr;
+
+		result = operator >= FirstGenbkiObjectId && test(get_opcode(operator));
+	}
+	ReleaseSysCacheList(members);
+	return result;
+}
+
 static bool
 operator_is_anybodys(Oid operator)
 {
-	return operator >= FirstGenbkiObjectId && is_anybodys(get_opcode(operator));
+	return operator >= FirstGenbkiObjectId && AioFunctionIsAnybodys(get_opcode(operator));
 }
 
 /* Likewise, any function that comparing or making a range may call. */
@@ -123,9 +164,9 @@ range_is_anybodys(Oid type)
 		return true;
 	entry = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
 	return entry->rngelemtype == NULL ||
-		is_anybodys(entry->rng_cmp_proc_finfo.fn_oid) ||
-		is_anybodys(entry->rng_canonical_finfo.fn_oid) ||
-		is_anybodys(entry->rng_subdiff_finfo.fn_oid);
+		AioFunctionIsAnybodys(entry->rng_cmp_proc_finfo.fn_oid) ||
+		AioFunctionIsAnybodys(entry->rng_canonical_finfo.fn_oid) ||
+		AioFunctionIsAnybodys(entry->rng_subdiff_finfo.fn_oid);
 }
 
 /*
@@ -137,14 +178,17 @@ AioComparingRunsUserCode(Oid type)
 {
 	Oid			element;
 
-	type = getBaseType(type);
+	if (type >= FirstGenbkiObjectId)
+		type = getBaseType(type);
 	if (type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID)
 		return true;
 	element = get_element_type(type);
 	if (OidIsValid(element))
 		return AioClassesRunUserCode(element);
+
+	/* rows of some catalogs have such a type */
 	if (type < FirstGenbkiObjectId)
-		return false;
+		return get_typtype(type) == TYPTYPE_COMPOSITE;
 	switch (get_typtype(type))
 	{
 		case TYPTYPE_BASE:
@@ -177,9 +221,9 @@ AioClassesRunUserCode(Oid type)
 	return operator_is_anybodys(entry->eq_opr) ||
 		operator_is_anybodys(entry->lt_opr) ||
 		operator_is_anybodys(entry->gt_opr) ||
-		is_anybodys(entry->cmp_proc) ||
-		is_anybodys(entry->hash_proc) ||
-		is_anybodys(entry->hash_extended_proc);
+		AioFunctionIsAnybodys(entry->cmp_proc) ||
+		AioFunctionIsAnybodys(entry->hash_proc) ||
+		AioFunctionIsAnybodys(entry->hash_extended_proc);
 }
 
 /* Does making a value of a base type of its text, or of what a worker sends? */
@@ -191,8 +235,8 @@ base_input_is_anybodys(Oid type)
 
 	if (!HeapTupleIsValid(tuple))
 		return true;
-	result = is_anybodys(((Form_pg_type) GETSTRUCT(tuple))->typinput) ||
-		is_anybodys(((Form_pg_type) GETSTRUCT(tuple))->typreceive);
+	result = AioFunctionIsAnybodys(((Form_pg_type) GETSTRUCT(tuple))->typinput) ||
+		AioFunctionIsAnybodys(((Form_pg_type) GETSTRUCT(tuple))->typreceive);
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -224,4 +268,81 @@ AioInputRunsUserCode(Oid type)
 		default:
 			return true;
 	}
+}
+
+/* Or is comparing or hashing its values an error? */
+static bool
+has_support(Oid type, bool hashes)
+{
+	const TypeCacheEntry *entry =
+		lookup_type_cache(type, hashes ? TYPECACHE_HASH_PROC : TYPECACHE_CMP_PROC);
+
+	return OidIsValid(hashes ? entry->hash_proc : entry->cmp_proc);
+}
+
+/*
+ * Built-in support functions for polymorphic types call those of the element
+ * type, which may be anybody's, even that of a type of PostgreSQL, or none.
+ */
+static bool
+type_is_opaque(Oid opcintype, Oid type, bool hashes)
+{
+	switch (opcintype)
+	{
+		case RECORDOID:
+			return true;
+		case ANYARRAYOID:
+		case ANYCOMPATIBLEARRAYOID:
+			return type >= FirstGenbkiObjectId || !has_support(type, hashes) ||
+				AioComparingRunsUserCode(type);
+		case ANYRANGEOID:
+		case ANYMULTIRANGEOID:
+			return type >= FirstGenbkiObjectId;
+		default:
+			return false;
+	}
+}
+
+/*
+ * The type of a key column of an index.  A GiST index keeps multiranges as
+ * ranges of any type: then it is that of what is put into it.
+ */
+static Oid
+column_type(Relation index, int column)
+{
+	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
+	AttrNumber	attnum = index->rd_index->indkey.values[column];
+	int			nexpressions = 0;
+
+	if (type != ANYRANGEOID)
+		return type;
+	if (attnum > 0)
+		return get_atttype(index->rd_index->indrelid, attnum);
+	for (int i = 0; i < column; i++)
+		nexpressions += index->rd_index->indkey.values[i] == 0;
+	return exprType(list_nth(RelationGetDummyIndexExpressions(index), nexpressions));
+}
+
+/*
+ * Does putting something into this index, or searching it, run user code?  BRIN
+ * calls operators, and a search for another type support functions for that.
+ * GIN compares what it takes out of a value, such as elements of arrays, and by
+ * the type of these if the operator class does not say how.
+ */
+bool
+AioIndexRunsUserCode(Relation index)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+
+	Assert(nkeys > 0 && nkeys <= INDEX_MAX_KEYS);
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (AioFamilyHas(index->rd_opfamily[i], AioFunctionIsUserCode) ||
+			(index->rd_rel->relam == GIN_AM_OID &&
+			 AioClassesRunUserCode(column_type(index, i))) ||
+			type_is_opaque(index->rd_opcintype[i], column_type(index, i),
+						   index->rd_rel->relam == HASH_AM_OID))
+			return true;
+	}
+	return false;
 }

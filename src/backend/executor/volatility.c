@@ -15,9 +15,8 @@
  *
  * A user's function may do anything, whatever it has been declared.  Those in C
  * are believed if they are declared IMMUTABLE.  It need not be named by an
- * expression: an operator class, a domain or a range may have PostgreSQL's own
- * functions call it.  That is asked of types (type_code.c), whoever has made
- * the function, operator or aggregate.  Whether a statement runs any is also
+ * expression: that is asked in unnamed.c, whoever has made the function,
+ * operator or aggregate that is named.  Whether a statement runs any is also
  * asked for its own sake: it may use what the statement is using.
  *
  * Keys of lookups, partitions that are pruned, and other things that only tell
@@ -33,9 +32,7 @@
  */
 #include "postgres.h"
 
-#include "access/cmptype.h"
 #include "access/htup_details.h"
-#include "access/nbtree.h"
 #include "aio/executor_run.h"
 #include "aio/foreign.h"
 #include "aio/index_policy.h"
@@ -50,7 +47,7 @@
 #include "executor/executor.h"
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
-#include "parser/parsetree.h"
+#include "rewrite/rewriteHandler.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -393,274 +390,17 @@ function_may_change(Oid funcid, void *context)
 }
 
 /*
- * May comparing by this operator?  Sorts and hash tables call functions of an
- * operator class that has it, which may be anybody's though the operator is
- * not.
- */
-static bool
-operator_may_change(Oid operator)
-{
-	Oid			hash[2];
-	Oid			family;
-	Oid			type;
-	CompareType kind;
-
-	if (!OidIsValid(operator))
-		return false;
-	if (function_may_change(get_opcode(operator), NULL))
-		return true;
-	if (get_op_hash_functions(operator, &hash[0], &hash[1]) &&
-		(function_may_change(hash[0], NULL) || function_may_change(hash[1], NULL)))
-		return true;
-	return get_ordering_op_properties(operator, &family, &type, &kind) &&
-		function_may_change(get_opfamily_proc(family, type, type, BTORDER_PROC),
-							NULL);
-}
-
-/* Of any of these types? */
-static bool
-any_input_may_change(List *types)
-{
-	foreach_oid(type, types)
-	{
-		if (AioInputRunsUserCode(type))
-			return true;
-	}
-	return false;
-}
-
-static Oid
-type_of_argument(Node *arg)
-{
-	return exprType(IsA(arg, TargetEntry) ?
-					(Node *) ((TargetEntry *) arg)->expr : arg);
-}
-
-/* May comparing any of these arguments? */
-static bool
-comparing_arguments_may_change(List *args)
-{
-	foreach_ptr(Node, arg, args)
-	{
-		if (AioComparingRunsUserCode(type_of_argument(arg)))
-			return true;
-	}
-	return false;
-}
-
-/* May comparing these columns of a plan's rows change something? */
-static bool
-comparing_may_change(const Plan *plan, int n, const AttrNumber *columns,
-					 const Oid *operators)
-{
-	for (int i = 0; i < n; i++)
-	{
-		TargetEntry *column = get_tle_by_resno(plan->targetlist, columns[i]);
-
-		if (column == NULL || operator_may_change(operators[i]) ||
-			AioComparingRunsUserCode(exprType((Node *) column->expr)))
-			return true;
-	}
-	return false;
-}
-
-/* May making groups? */
-static bool
-grouping_may_change(const Plan *input, const Agg *agg)
-{
-	if (comparing_may_change(input, agg->numCols, agg->grpColIdx,
-							 agg->grpOperators))
-		return true;
-	foreach_node(Agg, other, agg->chain)
-	{
-		const Sort *sort = (const Sort *) other->plan.lefttree;
-
-		if (comparing_may_change(input, other->numCols, other->grpColIdx,
-								 other->grpOperators) ||
-			(sort != NULL &&
-			 comparing_may_change(input, sort->numCols, sort->sortColIdx,
-								  sort->sortOperators)))
-			return true;
-	}
-	return false;
-}
-
-/* Are values of this type made JSON by a function that somebody has written? */
-static bool
-has_cast_to_json(Oid type)
-{
-	Oid			element = get_element_type(type);
-
-	return type == RECORDOID || type == RECORDARRAYOID ||
-		(OidIsValid(element) ? element : type) >= FirstGenbkiObjectId;
-}
-
-/* Of any of these arguments? */
-static bool
-any_has_cast_to_json(List *args)
-{
-	foreach_ptr(Node, arg, args)
-	{
-		if (has_cast_to_json(type_of_argument(arg)))
-			return true;
-	}
-	return false;
-}
-
-/* check_functions_in_node(): does it make JSON, or is it made of JSON there? */
-static bool
-makes_json(Oid funcid, void *context)
-{
-	Oid			type = OidIsValid(funcid) ? get_func_rettype(funcid) : InvalidOid;
-
-	if (type == JSONOID || type == JSONBOID)
-		return true;
-	if (funcid >= FirstGenbkiObjectId &&
-		get_func_prokind(funcid) == PROKIND_AGGREGATE)
-	{
-		foreach_oid(function, AioFunctionsOfAggregate(funcid))
-		{
-			if (makes_json(function, NULL))
-				return true;
-		}
-	}
-	return false;
-}
-
-/*
- * The arguments of a call of one function, which may be PostgreSQL's own, or
- * consist of such functions.
- */
-static List *
-arguments_of(const Node *node)
-{
-	switch (nodeTag(node))
-	{
-		case T_FuncExpr:
-			return ((const FuncExpr *) node)->args;
-		case T_OpExpr:
-		case T_DistinctExpr:
-		case T_NullIfExpr:
-			return ((const OpExpr *) node)->args;
-		case T_ScalarArrayOpExpr:
-			/* of an array, elements are compared */
-			return list_make1(linitial(((const ScalarArrayOpExpr *) node)->args));
-		case T_Aggref:
-			return ((const Aggref *) node)->args;
-		case T_WindowFunc:
-			return ((const WindowFunc *) node)->args;
-		case T_RowCompareExpr:
-			return ((const RowCompareExpr *) node)->largs;
-		default:
-			return NIL;
-	}
-}
-
-/*
- * May an aggregate collect its arguments in an array, and compare them there?
- * A state that a worker sends is read as values of the arguments' types are.
- */
-static bool
-aggregate_may_change(const Aggref *node)
-{
-	foreach_oid(type, node->aggargtypes)
-	{
-		if (AioClassesRunUserCode(type))
-			return true;
-	}
-	return AioComparingRunsUserCode(node->aggtranstype) ||
-		(DO_AGGSPLIT_DESERIALIZE(node->aggsplit) &&
-		 any_input_may_change(node->aggargtypes));
-}
-
-static bool
-window_function_may_change(const WindowFunc *node)
-{
-	foreach_ptr(Node, arg, node->args)
-	{
-		if (AioClassesRunUserCode(exprType(arg)))
-			return true;
-	}
-	return false;
-}
-
-/* expression_tree_walker: may the hash functions of any operator change? */
-static bool
-hashing_by_operators_may_change(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, OpExpr) && operator_may_change(((OpExpr *) node)->opno))
-		return true;
-	return expression_tree_walker(node, hashing_by_operators_may_change, NULL);
-}
-
-/* May what this node calls without naming it? */
-static bool
-unnamed_may_change(Node *node)
-{
-	Oid			output;
-	bool		is_varlena;
-
-	switch (nodeTag(node))
-	{
-		case T_CoerceToDomain:
-		case T_JsonExpr:
-			return true;
-		case T_JsonConstructorExpr:
-			/* whatever it returns, it makes JSON first */
-			return any_has_cast_to_json(((JsonConstructorExpr *) node)->args);
-		case T_CoerceViaIO:
-			getTypeOutputInfo(exprType((Node *) ((CoerceViaIO *) node)->arg),
-							  &output, &is_varlena);
-			return function_may_change(output, NULL) ||
-				AioInputRunsUserCode(((CoerceViaIO *) node)->resulttype);
-		case T_TableFunc:
-			return any_input_may_change(((TableFunc *) node)->coltypes);
-		case T_MinMaxExpr:
-			/* compares as a sort does */
-			return AioClassesRunUserCode(((MinMaxExpr *) node)->minmaxtype);
-		case T_SortGroupClause:
-			return operator_may_change(((SortGroupClause *) node)->eqop) ||
-				operator_may_change(((SortGroupClause *) node)->sortop);
-		case T_FuncExpr:
-			/* of a range, what it is made of is compared */
-			return (type_is_range(((FuncExpr *) node)->funcresulttype) ||
-					type_is_multirange(((FuncExpr *) node)->funcresulttype)) &&
-				AioComparingRunsUserCode(((FuncExpr *) node)->funcresulttype);
-		case T_ScalarArrayOpExpr:
-			return function_may_change(((ScalarArrayOpExpr *) node)->hashfuncid, NULL);
-		case T_SubPlan:
-			return ((SubPlan *) node)->useHashTable &&
-				hashing_by_operators_may_change(((SubPlan *) node)->testexpr, NULL);
-		case T_Aggref:
-			return aggregate_may_change((Aggref *) node);
-		case T_WindowFunc:
-			return window_function_may_change((WindowFunc *) node);
-		default:
-			return false;
-	}
-}
-
-/*
  * expression_tree_walker, whose context is an Effect: may evaluating this have
  * it?
  */
 static bool
 node_of_expression_may_change(Node *node, void *context)
 {
-	List	   *args;
-
 	if (node == NULL)
 		return false;
 	if (IsA(node, NextValueExpr))
 		return *(const Effect *) context == ANY_CHANGE;
-	if (unnamed_may_change(node))
-		return true;
-	args = arguments_of(node);
-	if (comparing_arguments_may_change(args) ||
-		(any_has_cast_to_json(args) &&
-		 check_functions_in_node(node, makes_json, NULL)))
+	if (AioNodeCallsUnnamedCode(node))
 		return true;
 
 	/* of CoerceViaIO, these are those of types, which have been asked about */
@@ -722,6 +462,8 @@ indexes_may_change(Relation rel)
 				!heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
 			for (int i = 0; i < classes->dim1; i++)
 				result = result || classes->values[i] >= FirstNormalObjectId ||
+					AioFamilyHas(get_opclass_family(classes->values[i]),
+								 AioFunctionIsAnybodys) ||
 					AioComparingRunsUserCode(TupleDescAttr(RelationGetDescr(rel),
 														   index->indkey.values[i] - 1)->atttypid);
 			ReleaseSysCache(tuple);
@@ -764,6 +506,17 @@ table_may_change(ResultRelInfo *rri, CmdType operation, Effect effect)
 		if (may_change(stringToNode(constr->check[i].ccbin), effect))
 			return true;
 	}
+
+	/* constraints are about these by their names */
+	for (int i = 0; constr->has_generated_virtual &&
+		 i < RelationGetNumberOfAttributes(rel); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), i);
+
+		if (!att->attisdropped && att->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL &&
+			may_change(build_generation_expression(rel, i + 1), effect))
+			return true;
+	}
 	return constr->has_generated_stored;
 }
 
@@ -793,81 +546,17 @@ modify_may_change(ModifyTableState *node, Effect effect)
 		may_change(plan->mergeJoinConditions, effect);
 }
 
-/* May searching this index, or NULL? */
-static bool
-search_may_change(Relation index)
-{
-	return index != NULL && AioIndexRunsUserCode(index);
-}
-
-/* May looking up the keys of a Memoize node? */
-static bool
-hashing_may_change(const Memoize *plan)
-{
-	for (int i = 0; i < plan->numKeys; i++)
-	{
-		if (operator_may_change(plan->hashOperators[i]) ||
-			AioComparingRunsUserCode(exprType(list_nth(plan->param_exprs, i))))
-			return true;
-	}
-	return false;
-}
-
-/* May comparing by any of these operators? */
-static bool
-any_operator_may_change(List *operators)
-{
-	foreach_oid(operator, operators)
-	{
-		if (operator_may_change(operator))
-			return true;
-	}
-	return false;
-}
-
-/* May a merge join's comparisons? */
-static bool
-merging_may_change(const MergeJoin *plan, Effect effect)
-{
-	int			i = 0;
-
-	foreach_node(OpExpr, clause, plan->mergeclauses)
-	{
-		Oid			left;
-		Oid			right;
-
-		op_input_types(clause->opno, &left, &right);
-		if (function_may_change(get_opfamily_proc(plan->mergeFamilies[i++],
-												  left, right, BTORDER_PROC),
-								NULL))
-			return true;
-	}
-	return may_change(plan->mergeclauses, effect);
-}
-
-/*
- * May a scan of a foreign server?  The wrapper calls input functions for what
- * is sent.
- */
+/* May a scan of a foreign server? */
 static bool
 foreign_scan_may_change(ForeignScanState *node, Effect effect)
 {
 	const ForeignScan *plan = castNode(ForeignScan, node->ss.ps.plan);
-	TupleDesc	row = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 
-	if (plan->operation != CMD_SELECT || AioFindFdw(node->fdwroutine) == NULL ||
-		may_change(plan->fdw_exprs, effect))
-		return true;
-	for (int i = 0; i < row->natts; i++)
-	{
-		if (!TupleDescAttr(row, i)->attisdropped &&
-			AioInputRunsUserCode(TupleDescAttr(row, i)->atttypid))
-			return true;
-	}
-	return false;
+	return plan->operation != CMD_SELECT || AioFindFdw(node->fdwroutine) == NULL ||
+		may_change(plan->fdw_exprs, effect);
 }
 
-/* May what a node does, besides its target list and its conditions? */
+/* May what a node evaluates, besides its target list and its conditions? */
 static bool
 node_may_change(PlanState *state, Effect effect)
 {
@@ -879,28 +568,16 @@ node_may_change(PlanState *state, Effect effect)
 			return modify_may_change(castNode(ModifyTableState, state), effect);
 		case T_Result:
 			return may_change(((Result *) plan)->resconstantqual, effect);
-		case T_MergeAppend:
-			return comparing_may_change(plan, ((MergeAppend *) plan)->numCols,
-										((MergeAppend *) plan)->sortColIdx,
-										((MergeAppend *) plan)->sortOperators);
-		case T_RecursiveUnion:
-			return comparing_may_change(plan, ((RecursiveUnion *) plan)->numCols,
-										((RecursiveUnion *) plan)->dupColIdx,
-										((RecursiveUnion *) plan)->dupOperators);
 		case T_SampleScan:
 			return may_change(((SampleScan *) plan)->tablesample, effect);
 		case T_IndexScan:
-			return search_may_change(((IndexScanState *) state)->iss_RelationDesc) ||
-				may_change(((IndexScan *) plan)->indexqualorig, effect) ||
-				may_change(((IndexScan *) plan)->indexorderbyorig, effect) ||
-				any_operator_may_change(((IndexScan *) plan)->indexorderbyops);
+			return may_change(((IndexScan *) plan)->indexqualorig, effect) ||
+				may_change(((IndexScan *) plan)->indexorderbyorig, effect);
 		case T_IndexOnlyScan:
-			return search_may_change(((IndexOnlyScanState *) state)->ioss_RelationDesc) ||
-				may_change(((IndexOnlyScan *) plan)->indexqual, effect) ||
+			return may_change(((IndexOnlyScan *) plan)->indexqual, effect) ||
 				may_change(((IndexOnlyScan *) plan)->indexorderby, effect);
 		case T_BitmapIndexScan:
-			return search_may_change(((BitmapIndexScanState *) state)->biss_RelationDesc) ||
-				may_change(((BitmapIndexScan *) plan)->indexqualorig, effect);
+			return may_change(((BitmapIndexScan *) plan)->indexqualorig, effect);
 		case T_BitmapHeapScan:
 			return may_change(((BitmapHeapScan *) plan)->bitmapqualorig, effect);
 		case T_TidScan:
@@ -919,54 +596,31 @@ node_may_change(PlanState *state, Effect effect)
 			return may_change(((Join *) plan)->joinqual, effect);
 		case T_MergeJoin:
 			return may_change(((Join *) plan)->joinqual, effect) ||
-				merging_may_change((MergeJoin *) plan, effect);
+				may_change(((MergeJoin *) plan)->mergeclauses, effect);
 		case T_HashJoin:
 			return may_change(((Join *) plan)->joinqual, effect) ||
-				may_change(((HashJoin *) plan)->hashclauses, effect) ||
-				any_operator_may_change(((HashJoin *) plan)->hashoperators);
+				may_change(((HashJoin *) plan)->hashclauses, effect);
 		case T_Memoize:
-			return may_change(((Memoize *) plan)->param_exprs, effect) ||
-				hashing_may_change((Memoize *) plan);
-		case T_Sort:
-		case T_IncrementalSort:
-			return comparing_may_change(plan, ((Sort *) plan)->numCols,
-										((Sort *) plan)->sortColIdx,
-										((Sort *) plan)->sortOperators);
-		case T_Group:
-			return comparing_may_change(outerPlan(plan), ((Group *) plan)->numCols,
-										((Group *) plan)->grpColIdx,
-										((Group *) plan)->grpOperators);
-		case T_Agg:
-			return grouping_may_change(outerPlan(plan), (Agg *) plan);
+			return may_change(((Memoize *) plan)->param_exprs, effect);
 		case T_WindowAgg:
-			return comparing_may_change(outerPlan(plan), ((WindowAgg *) plan)->partNumCols,
-										((WindowAgg *) plan)->partColIdx,
-										((WindowAgg *) plan)->partOperators) ||
-				comparing_may_change(outerPlan(plan), ((WindowAgg *) plan)->ordNumCols,
-									 ((WindowAgg *) plan)->ordColIdx,
-									 ((WindowAgg *) plan)->ordOperators) ||
-				may_change(((WindowAgg *) plan)->runConditionOrig, effect) ||
-				function_may_change(((WindowAgg *) plan)->startInRangeFunc, NULL) ||
-				function_may_change(((WindowAgg *) plan)->endInRangeFunc, NULL) ||
+			return may_change(((WindowAgg *) plan)->runConditionOrig, effect) ||
 				may_change(((WindowAgg *) plan)->startOffset, effect) ||
 				may_change(((WindowAgg *) plan)->endOffset, effect);
-		case T_Unique:
-			return comparing_may_change(outerPlan(plan), ((Unique *) plan)->numCols,
-										((Unique *) plan)->uniqColIdx,
-										((Unique *) plan)->uniqOperators);
-		case T_SetOp:
-			return comparing_may_change(outerPlan(plan), ((SetOp *) plan)->numCols,
-										((SetOp *) plan)->cmpColIdx,
-										((SetOp *) plan)->cmpOperators);
-		case T_GatherMerge:
-			return comparing_may_change(plan, ((GatherMerge *) plan)->numCols,
-										((GatherMerge *) plan)->sortColIdx,
-										((GatherMerge *) plan)->sortOperators);
 		case T_Limit:
 			return may_change(((Limit *) plan)->limitOffset, effect) ||
 				may_change(((Limit *) plan)->limitCount, effect);
-		case T_ProjectSet:
 		case T_Append:
+		case T_MergeAppend:
+			return may_change(AioPruningExpressions(state), effect);
+		case T_ProjectSet:
+		case T_RecursiveUnion:
+		case T_Sort:
+		case T_IncrementalSort:
+		case T_Group:
+		case T_Agg:
+		case T_Unique:
+		case T_SetOp:
+		case T_GatherMerge:
 		case T_BitmapAnd:
 		case T_BitmapOr:
 		case T_SeqScan:
@@ -996,6 +650,7 @@ plan_may_change(PlanState *state, void *context)
 	return may_change(state->plan->targetlist, effect) ||
 		may_change(state->plan->qual, effect) ||
 		node_may_change(state, effect) ||
+		AioPlanNodeCallsUnnamedCode(state) ||
 		planstate_tree_walker(state, plan_may_change, context);
 }
 

@@ -36,7 +36,6 @@ typedef struct AioTablePolicy
 extern uint64 aio_policy_generation;
 
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
-extern bool AioIndexRunsUserCode(Relation index);
 extern bool AioTasksHelp(const AioTablePolicy *policy);
 extern void AioNoteReads(AioTablePolicy *policy, uint64 generation, int nrows,
 						 int64 reads_before);
@@ -44,9 +43,15 @@ extern void AioNoteReads(AioTablePolicy *policy, uint64 generation, int nrows,
 /* type_code.c */
 extern List *AioFunctionsOfAggregate(Oid funcid);
 extern bool AioFunctionIsUserCode(Oid funcid);
+extern bool AioFunctionIsAnybodys(Oid funcid);
+extern bool AioFamilyHas(Oid family, bool (*test) (Oid funcid));
 extern bool AioComparingRunsUserCode(Oid type);
 extern bool AioClassesRunUserCode(Oid type);
 extern bool AioInputRunsUserCode(Oid type);
+extern bool AioIndexRunsUserCode(Relation index);
+
+/* unnamed.c */
+extern bool AioNodeCallsUnnamedCode(Node *node);
 
 /* index_am.c */
 extern const AioIndexAmOps *AioFindIndexAm(aminsert_function insert);

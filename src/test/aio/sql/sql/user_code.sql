@@ -83,6 +83,76 @@ INSERT INTO by_multirange SELECT odd_multirange(odd_range(n + 5, n)), n FROM gen
 SELECT concurrency(false);
 SELECT same_by_index('by_multirange_gist', 'm && odd_range(40, 20)');
 
+-- elements of arrays of a type of PostgreSQL that somebody has made an operator
+-- class of, which a GIN index keeps
+CREATE FUNCTION compare_boxes(a box, b box) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM pg_class WHERE oid = 'pg_class'::regclass;
+    RETURN sign(area(a) - area(b))::int;
+END $$;
+CREATE OPERATOR CLASS boxes DEFAULT FOR TYPE box USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 compare_boxes(box, box);
+CREATE TABLE by_element (x box[], n int);
+CREATE INDEX by_element_gin ON by_element USING gin (x) WITH (fastupdate = off);
+INSERT INTO by_element SELECT ARRAY[box(point(0, 0), point(n, n))], n FROM generate_series(1, 2000) n;
+SELECT concurrency(false);
+
+-- operators, which BRIN calls
+CREATE FUNCTION smaller(a box, b box) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN compare_boxes(a, b) < 0;
+END $$;
+CREATE OPERATOR <<<< (LEFTARG = box, RIGHTARG = box, FUNCTION = smaller);
+CREATE OPERATOR CLASS box_minmax FOR TYPE box USING brin AS
+    OPERATOR 1 <<<<, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 brin_minmax_opcinfo(internal),
+    FUNCTION 2 brin_minmax_add_value(internal, internal, internal, internal),
+    FUNCTION 3 brin_minmax_consistent(internal, internal, internal),
+    FUNCTION 4 brin_minmax_union(internal, internal, internal);
+CREATE TABLE by_operator (x box, n int);
+CREATE INDEX by_operator_brin ON by_operator USING brin (x box_minmax) WITH (pages_per_range = 1);
+INSERT INTO by_operator SELECT box(point(0, 0), point(n, n)), n FROM generate_series(1, 2000) n;
+SELECT concurrency(false);
+
+-- what an index expression compares, or makes JSON of
+CREATE FUNCTION as_json(odd_range) RETURNS json IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT '1' FROM pg_class WHERE oid = 'pg_class'::regclass);
+END $$;
+CREATE CAST (odd_range AS json) WITH FUNCTION as_json(odd_range);
+CREATE TABLE by_unnamed (x box[], r odd_range, n int);
+CREATE INDEX by_unnamed_n ON by_unnamed (n);
+CREATE INDEX by_unnamed_m ON by_unnamed ((n % 10));
+CREATE INDEX by_unnamed_x ON by_unnamed ((x < ARRAY[box '((0,0),(7,7))']));
+INSERT INTO by_unnamed SELECT ARRAY[box(point(0, 0), point(n, n))], NULL, n FROM generate_series(1, 500) n;
+SELECT concurrency(false);
+DROP INDEX by_unnamed_x;
+INSERT INTO by_unnamed SELECT NULL, NULL, n FROM generate_series(1, 500) n;
+SELECT concurrency();
+CREATE INDEX by_unnamed_r ON by_unnamed (n) WHERE JSON_ARRAY(r RETURNING text) <> '[2]';
+INSERT INTO by_unnamed SELECT NULL, odd_range(n + 5, n), n FROM generate_series(1, 500) n;
+SELECT concurrency(false);
+
+-- a row that fails is the last one for which partitions are pruned
+CREATE FUNCTION count_call(a int, b int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM nextval('calls');
+    RETURN sign(a - b);
+END $$;
+CREATE OPERATOR ==== (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq, COMMUTATOR = ====);
+CREATE OPERATOR CLASS counted FOR TYPE int USING btree AS
+    OPERATOR 3 ====, FUNCTION 1 count_call(int, int);
+CREATE TABLE pruned (k int, v int) PARTITION BY RANGE (k counted);
+CREATE TABLE pruned_1 PARTITION OF pruned FOR VALUES FROM (MINVALUE) TO (2);
+CREATE TABLE pruned_2 PARTITION OF pruned FOR VALUES FROM (2) TO (MAXVALUE);
+INSERT INTO pruned VALUES (1, 0), (2, 0);
+CREATE TABLE by_pruning (a int UNIQUE, v int);
+ALTER SEQUENCE calls RESTART;
+SELECT * FROM error_of('INSERT INTO by_pruning SELECT CASE n WHEN 1500 THEN 7 ELSE n END, v
+    FROM generate_series(1, 3000) n, LATERAL (SELECT v FROM pruned WHERE k ==== n % 2 + 1 OFFSET 0) p');
+SELECT nextval('calls') - 1;
+
 -- a domain's check, in a cast that is part of an index expression: it finds
 -- the row in the indexes before its own
 CREATE FUNCTION check_it(x int) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -130,9 +200,16 @@ INSERT INTO by_changing VALUES (4, 4);
 SELECT concurrency();
 SELECT complaints('by_changing');
 
-DROP TABLE by_expression, by_predicate, by_opclass, by_range, by_multirange, by_domain, by_enum, by_changing;
+DROP TABLE by_expression, by_predicate, by_opclass, by_range, by_multirange, by_element, by_operator, by_unnamed, pruned, by_pruning, by_domain, by_enum, by_changing;
 DROP DOMAIN checked;
+DROP CAST (odd_range AS json);
+DROP FUNCTION as_json;
 DROP TYPE odd_range, mood;
 DROP OPERATOR FAMILY backwards USING btree;
-DROP FUNCTION expression, predicate, compare_backwards, check_it, changing;
+DROP OPERATOR FAMILY boxes USING btree;
+DROP OPERATOR FAMILY box_minmax USING brin;
+DROP OPERATOR <<<< (box, box);
+DROP OPERATOR FAMILY counted USING btree;
+DROP OPERATOR ==== (int, int);
+DROP FUNCTION expression, predicate, compare_backwards, compare_boxes, smaller, count_call, check_it, changing;
 DROP SEQUENCE calls;
