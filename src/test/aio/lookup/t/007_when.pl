@@ -292,6 +292,16 @@ same(0, 'rows of a catalog', "SELECT (SELECT c < c FROM pg_attribute c WHERE att
 same(0, 'a column of a check', "BEGIN; INSERT INTO computed SELECT box(point(0, 0), point(a.id, length(b.t))) $join WHERE $setting; SELECT 'rows that have been checked', count(*) FROM computed; ROLLBACK");
 same(1, 'ordinary rows', "SELECT (a.day, a.id) < ('2026-01-15', 5), (SELECT count(*) FROM (SELECT x FROM (VALUES (a.id), (a.id), (a.id + 1)) v(x) ORDER BY x FETCH FIRST 1 ROW WITH TIES) s), a.id <@ ANY ('{\"[1,5)\"}'::int4range[]),
 	a.fk = ANY ('{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}'::bigint[]), (SELECT max(x) FROM parted WHERE x = a.id), a.id, b.t $join WHERE $setting");
+
+# A search for values of another type calls a function that neither its key names
+# nor the operator class of the index has.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION mixed_eq(int, oid) RETURNS bool LANGUAGE internal IMMUTABLE AS 'oideq';
+	CREATE FUNCTION mixed_cmp(int, oid) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM set_config('my.n', (current_setting('my.n')::int + 1)::text, false); RETURN sign($1 - $2::int8); END $$;
+	CREATE OPERATOR ==== (LEFTARG = int, RIGHTARG = oid, FUNCTION = mixed_eq);
+	ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 ==== (int, oid), FUNCTION 1 mixed_cmp(int, oid)});
+same(0, 'a search for another type', "SET enable_seqscan = off; SELECT 'rows that are found', count(*) FROM (SELECT a.id, b.t FROM a JOIN b ON b.id ==== a.fk::oid OFFSET 0) s; SELECT 'calls', current_setting('my.n')");
+$node->safe_psql('postgres', 'ALTER OPERATOR FAMILY integer_ops USING btree DROP OPERATOR 3 (int, oid), FUNCTION 1 (int, oid)');
 same(1, 'ordinary types', "SELECT a.id, b.t, ('{' || a.id || '}')::int[], '[2026-01-01,]'::daterange \@> a.day, int4range(a.id, a.id + 5), number_range(a.id, a.id + 5) \@> 7, (CASE a.id WHEN 1 THEN 'low' ELSE 'high' END)::level, ARRAY[a.day] = ARRAY[a.day], GREATEST(a.at, now()) > a.at, GREATEST(a.who, 'b'),
 	(SELECT array_agg(x ORDER BY x) FROM (VALUES (a.id), (0)) v(x)), JSON_ARRAY(a.id, a.who RETURNING text), to_jsonb(a.day), sum(a.id) OVER (), a.id = ANY ('{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}'::int[]), largest(ARRAY[a.id]) OVER () $join WHERE $setting");
 SKIP:
