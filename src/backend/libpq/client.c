@@ -122,8 +122,17 @@ tasks_permit(void)
 }
 
 /*
- * May it wait for its client with a notice?  Not if it has what other sessions
- * or its own tasks need soon.  A message for debugging does not wait for the
+ * May this process wait for its client?  Not if it has what other sessions or
+ * its own tasks need soon.
+ */
+bool
+AioMayWaitForClient(void)
+{
+	return !AioHoldsUpOthers() && tasks_permit();
+}
+
+/*
+ * May it do so with a notice?  A message for debugging does not wait for the
  * client where the session could not be terminated then, nor with a relation
  * extended, either.  But others do as in PostgreSQL: who commits, or ends, has
  * a warning only then; what a parallel worker says comes while its leader waits
@@ -134,7 +143,7 @@ static bool
 may_tell(bool debug)
 {
 	Assert(aio_current_task == NULL || aio_current_scope != NULL);
-	return !AioHoldsUpOthers() && tasks_permit() &&
+	return AioMayWaitForClient() &&
 		!(debug && (InterruptHoldoffCount > 0 || aio_sibling_locks > 0));
 }
 

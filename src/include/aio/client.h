@@ -25,6 +25,7 @@ extern bool AioMayWaitToSend(void);
 extern void AioForbidKeeping(void);
 extern bool AioIsEnding(void);
 extern bool AioHoldsUpOthers(void);
+extern bool AioMayWaitForClient(void);
 
 /* pqcomm_internals.c and pqmq_internals.c: is a message being sent? */
 extern bool AioSocketBusy(void);

@@ -212,12 +212,13 @@ AioSendReplies(void)
 
 /*
  * Interrupts are processed, and replies have been held long enough.  That may
- * be in the middle of a read, which others may be waiting for: try again soon.
+ * be in the middle of a read, which others may be waiting for, or in a task,
+ * whose siblings have pages pinned: try again soon.
  */
 void
 AioSendRepliesIfAllowed(void)
 {
-	if (!AioHoldsUpOthers())
+	if (AioMayWaitForClient())
 		AioSendReplies();
 	else
 	{

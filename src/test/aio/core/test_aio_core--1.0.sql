@@ -84,8 +84,8 @@ CREATE FUNCTION hold_handle()
 RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
--- Hold one until the replies that the session holds are due, and wait until
--- they have been sent.  Returns whether they were sent only after that.
+-- Have the replies that the session holds be due in a task, and while it holds
+-- one; wait until they have been sent.  Returns where they were not.
 CREATE FUNCTION hold_handle_and_replies()
-RETURNS bool
+RETURNS text
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

@@ -932,25 +932,54 @@ hold_handle(PG_FUNCTION_ARGS)
 }
 
 /*
- * Hold an AIO handle while this session's replies, which it holds, become due;
- * then without it wait until they have been sent.  Returns whether they had to
- * wait for the handle to be given back.
+ * Process interrupts when the replies that this session holds are due.  Returns
+ * whether it still holds them.
+ */
+static bool
+replies_wait(void)
+{
+	while (aio_replies_held && !aio_replies_due)
+		pg_usleep(1000);
+	CHECK_FOR_INTERRUPTS();
+	return aio_replies_held;
+}
+
+/* AioTaskBody */
+static void
+replies_wait_in_task(void *arg)
+{
+	**(bool **) arg = replies_wait();
+}
+
+/* AioScopeBody */
+static void
+spawn_replies_wait(AioScope *scope, void *arg)
+{
+	AioTaskOptions options = {0};
+
+	AioSpawn(scope, &options, replies_wait_in_task, &arg, sizeof(arg));
+}
+
+/*
+ * Replies, which this session holds, become due in a task, and while it holds
+ * an AIO handle; then without either wait until they have been sent.  Returns
+ * where they had to wait.
  */
 Datum
 hold_handle_and_replies(PG_FUNCTION_ARGS)
 {
 	PgAioReturn result;
-	PgAioHandle *handle = pgaio_io_acquire(CurrentResourceOwner, &result);
-	bool		waited;
+	PgAioHandle *handle;
+	bool		in_task = false;
+	bool		in_read;
 
 	if (!aio_replies_held)
 		elog(ERROR, "no reply is held");
-	while (!aio_replies_due)
-		pg_usleep(1000);
-	CHECK_FOR_INTERRUPTS();
-	waited = aio_replies_held;
+	AioScopeRun(spawn_replies_wait, &in_task, is_row_error);
+	handle = pgaio_io_acquire(CurrentResourceOwner, &result);
+	in_read = replies_wait();
 	pgaio_io_release(handle);
 	while (aio_replies_held)
 		latch_wait(NULL);
-	PG_RETURN_BOOL(waited);
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%s%s", in_task ? "task " : "", in_read ? "read" : "")));
 }

@@ -2,8 +2,8 @@
 
 # What a session sends from anywhere: replies that it has held when they are due,
 # what its workers say, and its last words.  In the middle of a read, which others
-# may be waiting for, it does not wait for its client; but what it has to say is
-# not lost.
+# may be waiting for, or in a task, whose siblings have pages pinned, it does not
+# wait for its client; but what it has to say is not lost.
 
 use strict;
 use warnings FATAL => 'all';
@@ -40,7 +40,7 @@ send_raw($connection, simple_query('INSERT INTO t VALUES (1)') . simple_query('S
 my $left = 2;
 my @messages = receive($connection, sub { $_[0] eq 'Z' && !--$left });
 is(join(' ', map { $_->[0] } @messages), 'C Z T D C Z', 'both statements are answered');
-is((map { substr $_->[1], 6 } grep { $_->[0] eq 'D' } @messages)[0], 't', 'the reply is not sent in the middle of a read');
+is((map { substr $_->[1], 6 } grep { $_->[0] eq 'D' } @messages)[0], 'task read', 'the reply is not sent in a task, and in the middle of a read');
 
 # A session says why it ends.
 my $pid_of_raw = q{SELECT pid FROM pg_stat_activity WHERE usename = 'raw' AND query LIKE '%hold_handle()%' AND state = 'active'};
