@@ -35,6 +35,8 @@
 #include "storage/buf_internals.h"
 #include "utils/snapmgr.h"
 
+uint64		aio_earlier_errors = 0;
+
 /* Remember what holds before something is tried that may raise an error. */
 void
 AioMarkErrorPoint(AioErrorPoint *point)
@@ -43,6 +45,18 @@ AioMarkErrorPoint(AioErrorPoint *point)
 	point->owner = CurrentResourceOwner;
 	point->holdoff = InterruptHoldoffCount;
 	point->cancel_holdoff = QueryCancelHoldoffCount;
+	point->earlier_errors = aio_earlier_errors;
+}
+
+/*
+ * Is the error that has just been caught one of rows, or of their index
+ * entries, that had waited before something was tried, and were inserted
+ * meanwhile?  It is due by now, whoever needs what was tried.
+ */
+bool
+AioErrorIsOfOthers(const AioErrorPoint *point)
+{
+	return aio_earlier_errors != point->earlier_errors;
 }
 
 /*
@@ -140,7 +154,7 @@ AioTry(void (*function) (void *arg), void *arg, AioMayForget may_forget,
 	{
 		/* our owner is released with its parent */
 		CurrentResourceOwner = point.owner;
-		if (comes_at_any_time(geterrcode()) ||
+		if (comes_at_any_time(geterrcode()) || AioErrorIsOfOthers(&point) ||
 			(may_forget != NULL && !may_forget(geterrcode())))
 			PG_RE_THROW();
 

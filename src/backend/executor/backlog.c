@@ -37,6 +37,7 @@
 
 #include "access/tupmacs.h"
 #include "access/xact.h"
+#include "aio/error_point.h"
 #include "aio/index_backlog.h"
 #include "aio/index_policy.h"
 #include "commands/copyfrom_internal.h"
@@ -523,9 +524,18 @@ AioFlushKeptRows(AioStatementBacklog *statement)
 	Assert(!statement->failed);
 	statement->rows_kept = 0;
 	statement->bytes_kept = 0;
-	for (AioTableBacklog *table = statement->tables; table; table = table->next)
+	PG_TRY();
 	{
-		if (table->rows_kept != NULL)
-			table->rows_kept->flush(table->rows_kept);
+		for (AioTableBacklog *table = statement->tables; table; table = table->next)
+		{
+			if (table->rows_kept != NULL)
+				table->rows_kept->flush(table->rows_kept);
+		}
 	}
+	PG_CATCH();
+	{
+		aio_earlier_errors++;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 }

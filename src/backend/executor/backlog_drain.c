@@ -30,6 +30,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "aio/client.h"
+#include "aio/error_point.h"
 #include "aio/index_backlog.h"
 #include "aio/io_internal.h"
 #include "aio/sibling_locks.h"
@@ -102,6 +103,7 @@ drain(AioStatementBacklog *statement, bool spilled)
 	{
 		statement->draining = false;
 		statement->failed = true;
+		aio_earlier_errors++;
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

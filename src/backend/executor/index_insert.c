@@ -86,7 +86,7 @@ struct AioInsertBatch
 	uint64	   *cur_lineno;		/* COPY's current line, or NULL */
 	const uint64 *linenos;		/* by row */
 	int			row;			/* whose entries are being inserted */
-	bool		declined;		/* the entry might have waited, but must not */
+	bool		declined;		/* the entry must not wait, as it may fail */
 	bool		result;			/* of the insert that is being awaited */
 	LaterCheck *later;			/* of inserts that are not awaited */
 	uint64		serial_task;	/* last one of AIO_INDEX_SERIAL */
@@ -542,8 +542,10 @@ AioIndexInsertInBatch(AioInsertBatch *batch, int position,
 					  batch->linenos ? batch->linenos[batch->row] : 0,
 					  batch->update || batch->noDupErr, indexUnchanged))
 		return true;
+	/* or might never, as its operator classes, which tell its place, may fail */
 	batch->declined = batch->backlog != NULL &&
-		batch->backlog->indexes[position].collects;
+		(batch->backlog->indexes[position].collects ||
+		 indexRelation->rd_indam->amstrategies == 0);
 	if (batch->scope == NULL)
 		return index_insert(indexRelation, values, isnull, tid, heapRelation,
 							checkUnique, indexUnchanged, indexInfo);

@@ -430,7 +430,7 @@ take_rows(AioLookupLoop *loop, uint32 wanted)
 	}
 	PG_CATCH();
 	{
-		if (!AioErrorIsOfWork(geterrcode()) ||
+		if (!AioErrorIsOfWork(geterrcode()) || AioErrorIsOfOthers(&point) ||
 			GetCurrentTransactionNestLevel() != nest_level)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(loop->outer->state->es_query_cxt);

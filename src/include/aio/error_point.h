@@ -18,7 +18,11 @@ typedef struct AioErrorPoint
 	ResourceOwner owner;
 	uint32		holdoff;
 	uint32		cancel_holdoff;
+	uint64		earlier_errors;
 } AioErrorPoint;
+
+/* Errors of rows that had been inserted, as far as the executor knew. */
+extern uint64 aio_earlier_errors;
 
 /* May this error, which has just been caught, be forgotten? */
 typedef bool (*AioMayForget) (int sqlerrcode);
@@ -27,6 +31,7 @@ extern bool AioErrorIsOfWork(int sqlerrcode);
 extern bool AioTry(void (*function) (void *arg), void *arg,
 				   AioMayForget may_forget, ErrorData **error);
 extern void AioMarkErrorPoint(AioErrorPoint *point);
+extern bool AioErrorIsOfOthers(const AioErrorPoint *point);
 extern void AioReturnToErrorPoint(const AioErrorPoint *point);
 
 #endif							/* AIO_ERROR_POINT_H */

@@ -60,6 +60,41 @@ like(error_of("COPY places FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY places
 $node->safe_psql('postgres', "COPY (SELECT CASE n WHEN 4500 THEN 1 ELSE n END, place(n) FROM generate_series(1, 7000) n) TO '$file'");
 like(error_of("COPY areas FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY areas, line 3500/s, 'before a duplicate');
 
+# So in an index whose entries are never collected: one of multiranges.
+$node->safe_psql('postgres', q{
+	CREATE TABLE spans (id int UNIQUE, p nummultirange);
+	CREATE INDEX ON spans USING gist (p);});
+$node->safe_psql('postgres', "COPY (SELECT CASE WHEN n IN (3501, 3502) THEN hashint4(1) ELSE hashint4(n) END,
+	nummultirange(numrange(n, CASE n WHEN 3500 THEN 1e400 ELSE n + 1 END)) FROM generate_series(1, 6000) n) TO '$file'");
+like(error_of("COPY spans FROM '$file'"), qr/out of range for type double precision.*CONTEXT:  COPY spans, line 3500/s, 'a multirange that has no place, before a duplicate');
+
+# The error of rows that are inserted because one that is taken ahead opens their
+# table or index is theirs: it comes before those of rows after them.
+$node->safe_psql('postgres', q{
+	CREATE TABLE inner_side (id int PRIMARY KEY, v text);
+	INSERT INTO inner_side SELECT n, 'v' || n FROM generate_series(1, 1000) n;
+	CREATE TABLE outer_side AS SELECT n AS id, 1 + n * 13 % 1000 AS k FROM generate_series(1, 9000) n;
+	CREATE TABLE opened (id int, v text CHECK (v <> 'bad'));
+	CREATE UNIQUE INDEX opened_id ON opened (id);
+	VACUUM (FREEZE, ANALYZE) inner_side, outer_side;});
+my $ahead = 'SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; SET enable_material = off;
+	SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET aio.lookup_ahead = 64;';
+$ahead .= ' SET aio.debug_lookups = 64;' if $suspend;
+foreach my $at (2900, 3000, 3001, 3005)
+{
+	foreach my $bad (0, $at - 2, $at - 1)
+	{
+		like(error_of(qq{$ahead INSERT INTO opened SELECT hashint4(CASE o.id WHEN 2800 THEN 1500 ELSE o.id END), CASE o.id WHEN $bad THEN 'bad' ELSE i.v END
+			FROM (SELECT id, k + CASE id WHEN $at THEN 0 * pg_relation_is_updatable('opened_id'::regclass, false) ELSE 0 END AS k FROM outer_side OFFSET 0) o
+			JOIN inner_side i ON i.id = o.k}),
+			qr/Key \(id\)=\(\S+\) already exists/, "a duplicate, if row $at opens the index before row $bad fails");
+	}
+	like(error_of(qq{$ahead INSERT INTO opened SELECT o.id, CASE WHEN o.id >= $at - 3 THEN 'bad' ELSE i.v END
+		FROM (SELECT id, k / CASE id WHEN $at + 2 THEN 0 ELSE 1 END + CASE id WHEN $at THEN 0 * pg_relation_is_updatable('opened'::regclass, false) ELSE 0 END AS k FROM outer_side OFFSET 0) o
+		JOIN inner_side i ON i.id = o.k}),
+		qr/violates check constraint.*Failing row contains \(@{[ $at - 3 ]}, bad\)/s, "a row that waits, if row $at opens the table");
+}
+
 # Values that are stored out of line, and must not be in the new table.
 $node->safe_psql('postgres', q{
 	CREATE TABLE far (id int, doc text);
