@@ -542,7 +542,7 @@ AioIndexInsertInBatch(AioInsertBatch *batch, int position,
 					  batch->linenos ? batch->linenos[batch->row] : 0,
 					  batch->update || batch->noDupErr, indexUnchanged))
 		return true;
-	/* or might never, as its operator classes, which tell its place, may fail */
+	/* or never may: its operator classes, which tell its place, may fail */
 	batch->declined = batch->backlog != NULL &&
 		(batch->backlog->indexes[position].collects ||
 		 indexRelation->rd_indam->amstrategies == 0);

@@ -361,7 +361,7 @@ SKIP:
 	my @take = ('pg_basebackup', '--no-sync', '--checkpoint' => 'fast', '--target' => 'blackhole', '--wal-method' => 'none', '--no-verify-checksums');
 	$primary->command_ok(\@take, 'a backup by workers');
 	my $observer = $primary->background_psql('postgres', on_error_stop => 0);
-	my $reading = q{SELECT count(*) FROM pg_aios WHERE target = 'backup'};
+	my $reading = q{SELECT count(*) FROM pg_aios WHERE target = 'backup' AND state = 'SUBMITTED'};
 	# of two reads, one may have been about to end before workers were held up
 	my $waiting = q{SELECT count(*) FILTER (WHERE wait_event = 'aio-worker-after-reopen') > 1
 		AND count(*) FILTER (WHERE backend_type = 'walsender' AND wait_event = 'AioIoCompletion') > 0 FROM pg_stat_activity};
