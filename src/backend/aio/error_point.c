@@ -179,3 +179,32 @@ AioTry(void (*function) (void *arg), void *arg, AioMayForget may_forget,
 		pgaio_enter_batchmode();
 	return well;
 }
+
+typedef struct Asked
+{
+	bool		(*question) (void *arg);
+	void	   *arg;
+	bool		answer;
+} Asked;
+
+static void
+ask(void *arg)
+{
+	Asked	   *asked = arg;
+
+	asked->answer = asked->question(asked->arg);
+}
+
+/*
+ * Ask something that looks up catalogs, for a statement that runs, as which
+ * PostgreSQL would not look there: a function or type that it has found before,
+ * or never needs, may have been dropped.  True if the answer is, or there is
+ * none.  The caller has no LWLock, and no page locked.
+ */
+bool
+AioIsTrueOrUnknown(bool (*question) (void *arg), void *arg)
+{
+	Asked		asked = {question, arg, true};
+
+	return !AioTry(ask, &asked, NULL, NULL) || asked.answer;
+}

@@ -196,6 +196,10 @@ expression_runs_code(Node *node, void *context)
 			/* rows, XML and JSON constructors, ... */
 			return true;
 	}
+	/* checks of domains are looked at where their types are */
+	if (!IsA(node, CoerceToDomain) && !IsA(node, CoerceToDomainValue) &&
+		AioNodeCallsUnnamedCode(node))
+		return true;
 	if (check_functions_in_node(node, function_runs_code, NULL))
 		return true;
 	return expression_tree_walker(node, expression_runs_code, context);

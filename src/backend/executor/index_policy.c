@@ -115,6 +115,21 @@ user_code_checker(Oid funcid, void *context)
 	return AioFunctionIsUserCode(funcid);
 }
 
+/* What is made of JSON is read as text is. */
+static bool
+calls_unnamed_code(Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_JsonExpr:
+			return AioInputRunsUserCode(((JsonExpr *) node)->returning->typid);
+		case T_JsonBehavior:
+			return false;
+		default:
+			return AioNodeCallsUnnamedCode(node);
+	}
+}
+
 static bool
 calls_user_code(Node *node, void *context)
 {
@@ -123,7 +138,7 @@ calls_user_code(Node *node, void *context)
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, calls_user_code, NULL, 0);
 
-	if (AioNodeCallsUnnamedCode(node) ||
+	if (calls_unnamed_code(node) ||
 		check_functions_in_node(node, user_code_checker, NULL))
 		return true;
 	return expression_tree_walker(node, calls_user_code, NULL);

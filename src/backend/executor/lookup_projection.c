@@ -161,6 +161,13 @@ cannot_be_compiled_again(Node *node, void *context)
 	return expression_tree_walker(node, cannot_be_compiled_again, context);
 }
 
+/* AioIsTrueOrUnknown() */
+static bool
+cannot_be_compiled(void *expression)
+{
+	return cannot_be_compiled_again(expression, NULL);
+}
+
 /* Of some expressions, the part that is evaluated for each row; else NULL. */
 static Node *
 first_part(Node *node)
@@ -357,7 +364,7 @@ split(PlanState *node, bool (*is_later) (Node *, void *), Node **first)
 
 	*first = NULL;
 	if (!can_be_split(node) ||
-		cannot_be_compiled_again((Node *) node->plan->targetlist, NULL))
+		AioIsTrueOrUnknown(cannot_be_compiled, node->plan->targetlist))
 		return NULL;
 
 	projection = palloc0(sizeof(AioLookupProjection));
@@ -368,8 +375,8 @@ split(PlanState *node, bool (*is_later) (Node *, void *), Node **first)
 											  projection->quals[i].early);
 		later = list_concat(later, projection->quals[i].later);
 	}
-	if (cannot_be_compiled_again((Node *) projection->early_quals, NULL) ||
-		cannot_be_compiled_again((Node *) later, NULL))
+	if (AioIsTrueOrUnknown(cannot_be_compiled, projection->early_quals) ||
+		AioIsTrueOrUnknown(cannot_be_compiled, later))
 		return NULL;
 
 	/* what comes after the first condition is not evaluated for each row */
@@ -417,7 +424,7 @@ AioFindProjection(PlanState *node)
 	AioLookupProjection *projection;
 
 	if (!can_be_split(node) || node->ps_ProjInfo == NULL ||
-		cannot_be_compiled_again((Node *) node->plan->targetlist, NULL))
+		AioIsTrueOrUnknown(cannot_be_compiled, node->plan->targetlist))
 		return NULL;
 	projection = palloc0(sizeof(AioLookupProjection));
 	projection->early_quals = all_quals(node);

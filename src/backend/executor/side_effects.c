@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "aio/error_point.h"
 #include "aio/index_policy.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
@@ -78,7 +79,7 @@ function_leaves_nothing(Oid funcid)
 
 			/*
 			 * not volatile, but they call functions of the types that they
-			 * make
+			 * make, or fold those of a partition key
 			 */
 		case F_JSON_POPULATE_RECORD:
 		case F_JSON_POPULATE_RECORDSET:
@@ -90,6 +91,7 @@ function_leaves_nothing(Oid funcid)
 		case F_JSONB_TO_RECORD:
 		case F_JSONB_TO_RECORDSET:
 		case F_SATISFIES_HASH_PARTITION:
+		case F_PG_GET_PARTITION_CONSTRAINTDEF:
 		case F_PG_INPUT_IS_VALID:
 		case F_PG_INPUT_ERROR_INFO:
 			/* begin a transaction, or tell whether a row has been inserted */
@@ -460,6 +462,21 @@ make_demand(int demands)
 	return demand;
 }
 
+typedef struct ExpressionAsked
+{
+	Node	   *node;
+	Demand		demand;
+} ExpressionAsked;
+
+/* AioIsTrueOrUnknown() */
+static bool
+expression_leaves_something(void *arg)
+{
+	ExpressionAsked *asked = arg;
+
+	return leaves_something(asked->node, &asked->demand);
+}
+
 /*
  * Does evaluating an expression do anything besides giving a value?  'demands'
  * tells what else is something: AIO_NO_ERRORS and others.
@@ -467,9 +484,24 @@ make_demand(int demands)
 bool
 AioExpressionHasSideEffects(Node *node, int demands)
 {
-	Demand		demand = make_demand(demands);
+	ExpressionAsked asked = {node, make_demand(demands)};
 
-	return leaves_something(node, &demand);
+	return AioIsTrueOrUnknown(expression_leaves_something, &asked);
+}
+
+typedef struct RowsAsked
+{
+	PlanState  *planstate;
+	Demand		demand;
+} RowsAsked;
+
+/* AioIsTrueOrUnknown() */
+static bool
+rows_leave_something(void *arg)
+{
+	RowsAsked  *asked = arg;
+
+	return plan_leaves_something(asked->planstate, &asked->demand);
 }
 
 /*
@@ -478,9 +510,9 @@ AioExpressionHasSideEffects(Node *node, int demands)
 bool
 AioRowsHaveSideEffects(PlanState *planstate, int demands)
 {
-	Demand		demand = make_demand(demands);
+	RowsAsked	asked = {planstate, make_demand(demands)};
 
-	return plan_leaves_something(planstate, &demand);
+	return AioIsTrueOrUnknown(rows_leave_something, &asked);
 }
 
 /*
@@ -490,11 +522,11 @@ AioRowsHaveSideEffects(PlanState *planstate, int demands)
 bool
 AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals, int demands)
 {
-	Demand		demand = make_demand(demands);
+	RowsAsked	asked = {planstate, make_demand(demands)};
 
-	demand.partly = planstate->plan;
-	demand.quals = quals;
-	return plan_leaves_something(planstate, &demand);
+	asked.demand.partly = planstate->plan;
+	asked.demand.quals = quals;
+	return AioIsTrueOrUnknown(rows_leave_something, &asked);
 }
 
 /*

@@ -231,12 +231,18 @@ static bool
 base_input_is_anybodys(Oid type)
 {
 	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	Oid			receive;
 	bool		result;
 
 	if (!HeapTupleIsValid(tuple))
 		return true;
+	receive = ((Form_pg_type) GETSTRUCT(tuple))->typreceive;
+
+	/* citext's is STABLE */
 	result = AioFunctionIsAnybodys(((Form_pg_type) GETSTRUCT(tuple))->typinput) ||
-		AioFunctionIsAnybodys(((Form_pg_type) GETSTRUCT(tuple))->typreceive);
+		(receive >= FirstGenbkiObjectId &&
+		 (func_volatile(receive) == PROVOLATILE_VOLATILE ||
+		  AioFunctionIsUserCode(receive)));
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -268,6 +274,19 @@ AioInputRunsUserCode(Oid type)
 		default:
 			return true;
 	}
+}
+
+/* Does making a row of what a foreign server sends? */
+bool
+AioInputOfRowRunsUserCode(const TupleDesc row)
+{
+	for (int i = 0; i < row->natts; i++)
+	{
+		if (!TupleDescAttr(row, i)->attisdropped &&
+			AioInputRunsUserCode(TupleDescAttr(row, i)->atttypid))
+			return true;
+	}
+	return false;
 }
 
 /* Or is comparing or hashing its values an error? */

@@ -475,19 +475,6 @@ search_is_anybodys(Relation index)
 	return index != NULL && AioIndexRunsUserCode(index);
 }
 
-/* Does making columns of what a foreign server sends? */
-static bool
-foreign_rows_are_anybodys(const TupleDesc row)
-{
-	for (int i = 0; i < row->natts; i++)
-	{
-		if (!TupleDescAttr(row, i)->attisdropped &&
-			AioInputRunsUserCode(TupleDescAttr(row, i)->atttypid))
-			return true;
-	}
-	return false;
-}
-
 /* The steps by which partitions are pruned while a plan runs. */
 static List *
 pruning_steps(const PartitionPruneState *prune)
@@ -607,7 +594,7 @@ AioPlanNodeCallsUnnamedCode(PlanState *state)
 		case T_BitmapIndexScan:
 			return search_is_anybodys(((BitmapIndexScanState *) state)->biss_RelationDesc);
 		case T_ForeignScan:
-			return foreign_rows_are_anybodys(((ForeignScanState *) state)->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+			return AioInputOfRowRunsUserCode(((ForeignScanState *) state)->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
 		case T_MergeJoin:
 			return any_family_is_anybodys(((MergeJoin *) plan)->mergeFamilies,
 										  list_length(((MergeJoin *) plan)->mergeclauses));

@@ -33,6 +33,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "aio/error_point.h"
 #include "aio/executor_run.h"
 #include "aio/foreign.h"
 #include "aio/index_policy.h"
@@ -484,9 +485,11 @@ table_may_change(ResultRelInfo *rri, CmdType operation, Effect effect)
 	Relation	rel = rri->ri_RelationDesc;
 	TupleConstr *constr = RelationGetDescr(rel)->constr;
 
+	/* values are made of rows that come back, for triggers and RETURNING */
 	if (rri->ri_FdwRoutine != NULL)
 		return effect == ANY_CHANGE || AioFindFdw(rri->ri_FdwRoutine) == NULL ||
-			(constr != NULL && constr->has_generated_stored);
+			(constr != NULL && constr->has_generated_stored) ||
+			AioInputOfRowRunsUserCode(RelationGetDescr(rel));
 	if (rel->rd_rel->relkind == RELKIND_VIEW ||
 		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		return true;
@@ -654,6 +657,24 @@ plan_may_change(PlanState *state, void *context)
 		planstate_tree_walker(state, plan_may_change, context);
 }
 
+/* AioIsTrueOrUnknown() */
+static bool
+plan_may_change_anything(void *root)
+{
+	Effect		effect = ANY_CHANGE;
+
+	return plan_may_change(root, &effect);
+}
+
+/* AioIsTrueOrUnknown() */
+static bool
+plan_may_run_user_code(void *root)
+{
+	Effect		effect = USER_CODE;
+
+	return plan_may_change(root, &effect);
+}
+
 /*
  * Can nothing that is done while this plan, which is all of a statement's, is
  * executed change what functions give that are not volatile, or what is in a
@@ -662,9 +683,7 @@ plan_may_change(PlanState *state, void *context)
 bool
 AioPlanChangesNothing(PlanState *root)
 {
-	Effect		effect = ANY_CHANGE;
-
-	return !plan_may_change(root, &effect);
+	return !AioIsTrueOrUnknown(plan_may_change_anything, root);
 }
 
 /*
@@ -674,7 +693,5 @@ AioPlanChangesNothing(PlanState *root)
 bool
 AioPlanRunsNoUserCode(PlanState *root)
 {
-	Effect		effect = USER_CODE;
-
-	return !plan_may_change(root, &effect);
+	return !AioIsTrueOrUnknown(plan_may_run_user_code, root);
 }

@@ -30,6 +30,7 @@ typedef bool (*AioMayForget) (int sqlerrcode);
 extern bool AioErrorIsOfWork(int sqlerrcode);
 extern bool AioTry(void (*function) (void *arg), void *arg,
 				   AioMayForget may_forget, ErrorData **error);
+extern bool AioIsTrueOrUnknown(bool (*question) (void *arg), void *arg);
 extern void AioMarkErrorPoint(AioErrorPoint *point);
 extern bool AioErrorIsOfOthers(const AioErrorPoint *point);
 extern void AioReturnToErrorPoint(const AioErrorPoint *point);

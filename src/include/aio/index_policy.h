@@ -48,6 +48,7 @@ extern bool AioFamilyHas(Oid family, bool (*test) (Oid funcid));
 extern bool AioComparingRunsUserCode(Oid type);
 extern bool AioClassesRunUserCode(Oid type);
 extern bool AioInputRunsUserCode(Oid type);
+extern bool AioInputOfRowRunsUserCode(const TupleDesc row);
 extern bool AioIndexRunsUserCode(Relation index);
 
 /* unnamed.c */
