@@ -226,16 +226,9 @@ AioBacklogAdd(AioTableBacklog *table, int index,
 	 * An update's keys must be unique whenever a row has been updated, and ON
 	 * CONFLICT looks for those of the rows before.
 	 */
-	if (!(unique_at_once && backlog->batch.unique))
-	{
-		bool		collected;
-
-		table->statement->collecting = true;
-		collected = backlog->ops->collect(&backlog->batch, &row, values, isnull);
-		table->statement->collecting = false;
-		if (collected)
-			return true;
-	}
+	if (!(unique_at_once && backlog->batch.unique) &&
+		backlog->ops->collect(&backlog->batch, &row, values, isnull))
+		return true;
 	/* from the next row on, have tasks ready for others like this */
 	table->only_collects = false;
 	return false;

@@ -28,8 +28,6 @@
 #include "postgres.h"
 
 #include "access/transam.h"
-#include "access/xact.h"
-#include "aio/client.h"
 #include "aio/error_point.h"
 #include "aio/index_backlog.h"
 #include "aio/io_internal.h"
@@ -37,9 +35,7 @@
 #include "aio/stats.h"
 #include "miscadmin.h"
 #include "utils/injection_point.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 /* after so many entries their order is checked */
 #define ENTRIES_TO_CHECK	512
@@ -176,53 +172,29 @@ AioDrainVisibleTo(Snapshot snapshot)
 }
 
 /*
- * May entries be inserted while a catalog is locked, to look something up in
- * it?  Upstream looks up catalogs where it can process invalidation, build
- * other entries of its caches and raise errors, with no page locked.  It does
- * not where catalogs are those of another time.  We do in the middle of
- * collecting an entry, and in tasks.
- */
-static bool
-may_drain_in_lookup(const AioStatementBacklog *statement)
-{
-	return !statement->collecting && aio_current_scope == NULL &&
-		!AioHoldsUpOthers() && !HistoricSnapshotActive() && IsTransactionState();
-}
-
-/*
  * A lock on a relation is about to be got, by a function that a statement
- * calls, perhaps, or to look something up for it.  Others insert the keys that
- * wait, if that has to be waited for.  It is got where AioDrainOpened() could
- * drain as well: no page is locked.
+ * calls, perhaps.  Others insert the keys that wait, if that has to be waited
+ * for.  It is got where AioDrainOpened() could drain as well: no page is
+ * locked.
+ *
+ * Locks on catalogs are got to look up what a drain may need, too, and others
+ * by those who have pages or rows locked.
  */
 void
 AioDrainKeysBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session)
 {
-	if (tag->locktag_type != LOCKTAG_RELATION || mode == AccessExclusiveLock ||
+	if (tag->locktag_type != LOCKTAG_RELATION ||
+		tag->locktag_field2 < FirstNormalObjectId || mode == AccessExclusiveLock ||
 		aio_current_task != NULL || CritSectionCount > 0 || AioHeldLWLocks() > 0)
 		return;
 	for (AioStatementBacklog *statement = AioNextStatement(NULL);
 		 statement != NULL; statement = AioNextStatement(statement))
 	{
-		MemoryContext context;
-		MemoryContext old;
-
-		if (!AioBacklogIsChecked(statement->estate) ||
-			!AioStatementIsAlive(statement) ||
-			(tag->locktag_field2 < FirstNormalObjectId &&
-			 !may_drain_in_lookup(statement)))
+		if (!AioBacklogIsChecked(statement->estate) || !AioStatementIsAlive(statement))
 			continue;
 		if (AioLockIsToBeHad(tag, mode, session))
 			return;
-
-		/* the current one may be that of a cache */
-		context = AllocSetContextCreate(statement->context,
-										"drain before a lock",
-										ALLOCSET_DEFAULT_SIZES);
-		old = MemoryContextSwitchTo(context);
 		AioDrainStatement(statement->estate);
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
 	}
 }
 
@@ -289,9 +261,7 @@ check_order(AioTableBacklog *table, AioScope *scope)
 			backlog->batch.nentries < ENTRIES_TO_CHECK)
 			continue;
 		backlog->order_checked = true;
-		table->statement->collecting = true;
 		backlog->in_order = backlog->ops->in_order(&backlog->batch);
-		table->statement->collecting = false;
 	}
 
 	/* what is drained already is not drained again */

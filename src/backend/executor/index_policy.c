@@ -154,17 +154,13 @@ index_ops(Relation index)
 	return AioFindIndexAm(index->rd_indam->aminsert);
 }
 
-/*
- * Looking up catalogs may raise, may make the cache stale again, and may have
- * entries inserted, for which other policies are asked for: nothing of the
- * cache is used meanwhile.
- */
 static void
 fill_policy(AioTablePolicy *policy, ResultRelInfo *rri)
 {
 	policy->nindexes = rri->ri_NumIndices;
 	policy->user_code = false;
-	policy->indexes = palloc0_array(AioIndexPolicy, rri->ri_NumIndices);
+	policy->indexes = MemoryContextAllocZero(policy_context,
+											 sizeof(AioIndexPolicy) * rri->ri_NumIndices);
 	for (int i = 0; i < rri->ri_NumIndices; i++)
 	{
 		Relation	index = rri->ri_IndexRelationDescs[i];
@@ -229,19 +225,16 @@ AioGetTablePolicy(ResultRelInfo *rri)
 	if (policy == NULL)
 	{
 		AioTablePolicy fresh;
-		Size		size;
 
 		if (hash_get_num_entries(policies) >= POLICIES_MAX)
 			init_policies();
 
+		/* catalog look-ups may raise, and may make the cache stale again */
 		fill_policy(&fresh, rri);
-		size = sizeof(AioIndexPolicy) * fresh.nindexes;
 		policy = hash_search(policies, &relid, HASH_ENTER, &found);
 		policy->nindexes = fresh.nindexes;
 		policy->user_code = fresh.user_code;
-		policy->indexes = memcpy(MemoryContextAlloc(policy_context, size),
-								 fresh.indexes, size);
-		pfree(fresh.indexes);
+		policy->indexes = fresh.indexes;
 		policy->stale = false;
 		policy->rows_without_reads = 0;
 	}

@@ -143,7 +143,6 @@ typedef struct AioStatementBacklog
 	bool		frozen;			/* its rows are visible to any snapshot */
 	bool		keys;			/* some keys in the backlog are enforced */
 	bool		draining;
-	bool		collecting;		/* or looking at what is, which must stay */
 	bool		sorting;		/* is in upstream's sort, perhaps in I/O */
 	bool		failed;			/* a drain did */
 } AioStatementBacklog;
