@@ -359,6 +359,7 @@ AioDrainKeys(AioStatementBacklog *statement)
 	uint64		save_lineno;
 	bool		save_line_valid;
 	bool		save_relname_only;
+	const char *save_attname;
 
 	if (table == NULL)
 		return;
@@ -372,6 +373,7 @@ AioDrainKeys(AioStatementBacklog *statement)
 	save_lineno = cstate->cur_lineno;
 	save_line_valid = cstate->line_buf_valid;
 	save_relname_only = cstate->relname_only;
+	save_attname = cstate->cur_attname;
 	cstate->line_buf_valid = false;
 	cstate->relname_only = false;
 	cstate->cur_attname = NULL;
@@ -379,4 +381,5 @@ AioDrainKeys(AioStatementBacklog *statement)
 	cstate->cur_lineno = save_lineno;
 	cstate->line_buf_valid = save_line_valid;
 	cstate->relname_only = save_relname_only;
+	cstate->cur_attname = save_attname;
 }

@@ -346,6 +346,41 @@ is(error_of('INSERT INTO far_early SELECT i, CASE WHEN i < 3000 THEN int4range(1
 	CASE WHEN i < 3000 THEN numrange(0, 10) WHEN i = 3000 THEN numrange(10, 20) ELSE numrange(-100e306, 0) END FROM generate_series(1, 3001) i'),
 	'', 'no error of a comparison that no insert makes');
 
+# What folds the key of a partition calls its functions, also for rows after the
+# duplicate.
+$node->safe_psql('postgres', q{
+	CREATE SEQUENCE folded;
+	CREATE FUNCTION folds(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN PERFORM nextval('folded'); RETURN i; END$$;
+	CREATE TABLE keyed (k int) PARTITION BY RANGE ((k + folds(1)));
+	CREATE TABLE keyed_1 PARTITION OF keyed FOR VALUES FROM (0) TO (10);
+	CREATE TABLE described (id int UNIQUE, d text);
+	ALTER SEQUENCE folded RESTART;});
+like(error_of(q{INSERT INTO described SELECT CASE n WHEN 2500 THEN 61803 ELSE n * 61803 % 100003 END, CASE n WHEN 5000 THEN pg_get_partition_constraintdef('keyed_1'::regclass) END
+	FROM generate_series(1, 7000) n}), qr/Key \(id\)=\(61803\) already exists/, 'a duplicate before a row that describes a partition');
+is($node->safe_psql('postgres', 'SELECT is_called FROM folded'), 'f', 'whose key is not folded');
+
+# What a statement calls may have been dropped when its rows are looked at.
+$node->safe_psql('postgres', q{
+	CREATE TABLE wide (id int PRIMARY KEY, v text) WITH (fillfactor = 10);
+	INSERT INTO wide SELECT n, repeat('x', 700) FROM generate_series(1, 10000) n;
+	CREATE TABLE narrow AS SELECT n AS id, 1 + n::bigint * 7919 % 9991 AS k FROM generate_series(1, 2000) n;
+	CREATE FUNCTION plus(int) RETURNS int LANGUAGE internal IMMUTABLE AS 'int4up';
+	CREATE TYPE mood AS ENUM ('sad', 'ok');
+	CREATE FUNCTION drops(i int, what text) RETURNS int LANGUAGE plpgsql AS $$BEGIN IF i = 1 THEN EXECUTE 'DROP ' || what; END IF; RETURN i; END$$;
+	ALTER TABLE narrow ALTER k TYPE int;
+	VACUUM (FREEZE, ANALYZE) wide, narrow});
+my $loop = 'SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; SET enable_material = off;
+	SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET random_page_cost = 1; SET join_collapse_limit = 1; SET client_min_messages = warning;';
+foreach ([ 'FUNCTION plus(int)', 'plus(n.k)', 2000 ], [ 'TYPE mood', q{CASE WHEN n.id < 0 THEN (ARRAY['sad', 'ok']::mood[])[n.id]::text END}, 0 ])
+{
+	my ($what, $value, $values) = @$_;
+
+	# with its pages not in memory
+	$node->restart;
+	is($node->safe_psql('postgres', "$loop SELECT count(*), count(x), count(y) FROM (SELECT drops(n.id, '$what') AS x, $value AS y, w.v FROM narrow n JOIN wide w ON w.id = n.k OFFSET 0) s"),
+		"2000|2000|$values", "what is dropped meanwhile: $what");
+}
+
 # A check that opens the table has rows that were kept back inserted; the next
 # one is evaluated for the row that is checked.
 $node->safe_psql('postgres', q{
