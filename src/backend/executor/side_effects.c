@@ -462,19 +462,23 @@ make_demand(int demands)
 	return demand;
 }
 
-typedef struct ExpressionAsked
+/* What is asked about: an expression, or else a plan. */
+typedef struct DemandAsked
 {
 	Node	   *node;
+	PlanState  *planstate;
 	Demand		demand;
-} ExpressionAsked;
+} DemandAsked;
 
 /* AioIsTrueOrUnknown() */
 static bool
-expression_leaves_something(void *arg)
+asked_leaves_something(void *arg)
 {
-	ExpressionAsked *asked = arg;
+	DemandAsked *asked = arg;
 
-	return leaves_something(asked->node, &asked->demand);
+	return asked->planstate != NULL ?
+		plan_leaves_something(asked->planstate, &asked->demand) :
+		leaves_something(asked->node, &asked->demand);
 }
 
 /*
@@ -484,24 +488,9 @@ expression_leaves_something(void *arg)
 bool
 AioExpressionHasSideEffects(Node *node, int demands)
 {
-	ExpressionAsked asked = {node, make_demand(demands)};
+	DemandAsked asked = {node, NULL, make_demand(demands)};
 
-	return AioIsTrueOrUnknown(expression_leaves_something, &asked);
-}
-
-typedef struct RowsAsked
-{
-	PlanState  *planstate;
-	Demand		demand;
-} RowsAsked;
-
-/* AioIsTrueOrUnknown() */
-static bool
-rows_leave_something(void *arg)
-{
-	RowsAsked  *asked = arg;
-
-	return plan_leaves_something(asked->planstate, &asked->demand);
+	return AioIsTrueOrUnknown(asked_leaves_something, &asked);
 }
 
 /*
@@ -510,9 +499,9 @@ rows_leave_something(void *arg)
 bool
 AioRowsHaveSideEffects(PlanState *planstate, int demands)
 {
-	RowsAsked	asked = {planstate, make_demand(demands)};
+	DemandAsked asked = {NULL, planstate, make_demand(demands)};
 
-	return AioIsTrueOrUnknown(rows_leave_something, &asked);
+	return AioIsTrueOrUnknown(asked_leaves_something, &asked);
 }
 
 /*
@@ -522,11 +511,11 @@ AioRowsHaveSideEffects(PlanState *planstate, int demands)
 bool
 AioPartialRowsHaveSideEffects(PlanState *planstate, List *quals, int demands)
 {
-	RowsAsked	asked = {planstate, make_demand(demands)};
+	DemandAsked asked = {NULL, planstate, make_demand(demands)};
 
 	asked.demand.partly = planstate->plan;
 	asked.demand.quals = quals;
-	return AioIsTrueOrUnknown(rows_leave_something, &asked);
+	return AioIsTrueOrUnknown(asked_leaves_something, &asked);
 }
 
 /*
