@@ -560,7 +560,10 @@ AioBtreeFill(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 		}
 		if (equal)
 		{
-			end = AIO_FILL_EQUAL;
+			/* for its TID it may belong to a leaf on the right */
+			end = key->scantid == NULL && !P_RIGHTMOST(opaque) &&
+				_bt_compare(index, key, page, P_HIKEY) >= 0 ?
+				AIO_FILL_SEARCH : AIO_FILL_EQUAL;
 			break;
 		}
 		Assert(found < MaxIndexTuplesPerPage);

@@ -19,7 +19,8 @@ typedef enum AioBtreeFillEnd
 {
 	AIO_FILL_ALL,				/* there are none */
 	AIO_FILL_BEYOND,			/* the next one belongs to the right of it */
-	AIO_FILL_EQUAL,				/* the next one is equal, and has room */
+	AIO_FILL_EQUAL,				/* the next one is equal, has room, and does
+								 * not belong to the right for its TID */
 	AIO_FILL_SEARCH,			/* the next one has no room, or may be equal
 								 * to what is on several leaves */
 	AIO_FILL_NOT_HERE,			/* nothing may be put into this page */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * nbtinsert_internals.c
- *	  Insert an entry into a btree leaf that is known, or to its right.
+ *	  Insert an entry into a btree leaf that is known.
  *	  Included at the end of nbtinsert.c.
  *
  * Tests: src/test/aio/index/t/002_random.pl, src/test/aio/index/t/008_leaf.pl.
@@ -16,7 +16,9 @@
  * Insert an entry of a batch as _bt_doinsert() does when it has found the leaf
  * on which the key belongs.  The leaf is pinned and locked exclusively, has
  * room for the entry, and its split is complete; the lock is given back, the
- * pin is not.  The key is that of the entry, and is changed.
+ * pin is not.  If the key is to be found unique, the high key is greater: with
+ * its TID, the entry does not belong to a leaf to the right, which may be full.
+ * The key is that of the entry, and is changed.
  *
  * Returns false if the batch's keys are enforced and this one may be a
  * duplicate.
@@ -53,6 +55,8 @@ AioBtreeInsertOnLeaf(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 	/* with room there is no split, and so no need for the parents */
 	offset = _bt_findinsertloc(batch->index, &state, checks,
 							   batch->unchanged && !batch->unique, NULL, batch->heap);
+	Assert(state.buf == leaf);
+	Assert(PageGetFreeSpace(BufferGetPage(leaf)) >= state.itemsz);
 	_bt_insertonpg(batch->index, batch->heap, key, state.buf, InvalidBuffer,
 				   NULL, tuple, state.itemsz, offset, state.postingoff, false);
 	return is_unique;

@@ -2,8 +2,8 @@
 
 # Pages and keys that are rare: leaves whose split is incomplete, old versions of
 # rows that are deleted from leaves before these would be split, buckets that are
-# split, equal keys on both sides of a high key, keys that are equal but not the
-# same, and large ones.
+# split, equal keys on both sides of a high key and on several leaves, keys that
+# are equal but not the same, and large ones.
 
 use strict;
 use warnings FATAL => 'all';
@@ -205,6 +205,42 @@ foreach my $kept ('left', 'right', 'none')
 	like($stderr, $expected, "$kept: a duplicate is found if there is one");
 	check($primary, "a high key with a TID, $kept", 'h', 'SELECT concat(count(*), sum(k)) FROM h WHERE k > 0');
 }
+
+# A key of which old versions are on several leaves: a new entry is looked for on
+# the first of them, which has room, and belongs to the last, for its TID.  That
+# one is full, and is split as any leaf, its downlink being known.
+$primary->safe_psql('postgres', q{
+	CREATE TABLE old (k int, pad text, filler text);
+	ALTER TABLE old ALTER pad SET STORAGE PLAIN, ALTER filler SET STORAGE PLAIN;
+	CREATE INDEX old_filler ON old (filler);
+	CREATE UNIQUE INDEX old_k ON old (k) INCLUDE (pad);
+	CREATE FUNCTION leaves() RETURNS text LANGUAGE sql AS
+		$$SELECT string_agg(CASE WHEN free_size > 200 THEN 'room' ELSE 'full' END, ' ' ORDER BY tid) FROM
+			(SELECT min(htid) AS tid, free_size FROM bt_multi_page_stats('old_k', 1, -1) p, bt_page_items('old_k', p.blkno) i
+				WHERE p.type = 'l' AND data LIKE '00 00 00 00 % 76 76 %' GROUP BY p.blkno, free_size) x$$});
+my ($said, $complaint) = ('', '');
+$primary->psql('postgres', qq{
+	BEGIN;
+	DO \$\$
+	BEGIN
+		FOR i IN 1 .. 8 LOOP
+			INSERT INTO old VALUES (0, repeat('v', CASE WHEN i <= 3 THEN 2600 ELSE 2000 END));
+			DELETE FROM old WHERE k = 0;
+		END LOOP;
+		INSERT INTO old SELECT n, repeat('o', 1000) FROM generate_series(1, 100) n;
+		INSERT INTO old VALUES (0, repeat('v', 1980));
+		DELETE FROM old WHERE k = 0;
+	END\$\$;
+	SELECT leaves();
+	-- rows are wider than what is free in the table's pages, and so come last
+	SET client_min_messages = debug2;
+	INSERT INTO old SELECT CASE n WHEN 1101 THEN 0 ELSE 10000 + n END, repeat('n', 100), repeat('f', 400) FROM generate_series(1, 1700) n;
+	RESET client_min_messages;
+	SELECT leaves();
+	COMMIT}, stdout => \$said, stderr => \$complaint);
+is($said, "room room room full\nroom room room room", 'the last leaf of old versions is split');
+unlike($complaint, qr/concurrent ROOT page split/, 'with its parents known');
+check($primary, 'a key that goes on to other leaves', 'old', 'SELECT concat(count(*), sum(k)) FROM old WHERE k >= 0');
 
 # nulls, descending columns, and columns that are no keys
 $primary->safe_psql('postgres', qq{
