@@ -19,9 +19,10 @@
  *
  * INVARIANT-77: a spilled backlog fails no statement that would succeed without
  * it, as far as that can be known.  What temporary files may take is looked at
- * before it is needed, and the backlog is drained early if there is too little
- * (temp_room.c).  Files belong to the resource owner of the statement, and
- * sorts to its memory: a subtransaction that begins after it does not end them.
+ * before it is needed, whoever fills them, and the backlog is drained early if
+ * there is too little (temp_room.c).  Files belong to the resource owner of the
+ * statement, and sorts to its memory: a subtransaction that begins after it
+ * does not end them.
  *
  * Upstream's sort is called on the backend's own stack, by no task, and no task
  * runs meanwhile.  If an error leaves it, or if it were called again before it
@@ -56,7 +57,7 @@
 /* and what upstream takes in any case */
 #define SORT_MEMORY_LEAST	((Size) 64 * 1024)
 
-/* after so many bytes, see whether there is room for more */
+/* after so many bytes, of sorts or in files, see whether there is room */
 #define ROOM_STEP	(1024 * 1024)
 
 /* portions in which spilled entries are drained, in bytes */
@@ -342,15 +343,25 @@ AioSpill(AioStatementBacklog *statement)
 
 /*
  * Have sorts been given as much as they should be?  They merge at most twice,
- * and leave room in temporary files.
+ * and leave room in temporary files, which others may fill while they get
+ * little: the statement's own sorts, transition tables, and functions.
  */
 bool
 AioSpillMustEnd(AioStatementBacklog *statement)
 {
-	if (statement->nsorts == 0 ||
-		statement->sort_bytes - statement->sort_bytes_checked < ROOM_STEP)
+	uint64		temp_bytes;
+
+	if (statement->nsorts == 0)
+		return false;
+	temp_bytes = AioTempBytes();
+	/* files end, too */
+	if (temp_bytes < statement->temp_bytes_checked)
+		statement->temp_bytes_checked = temp_bytes;
+	if (statement->sort_bytes - statement->sort_bytes_checked < ROOM_STEP &&
+		temp_bytes - statement->temp_bytes_checked < ROOM_STEP)
 		return false;
 	statement->sort_bytes_checked = statement->sort_bytes;
+	statement->temp_bytes_checked = temp_bytes;
 	for (AioTableBacklog *table = statement->tables; table; table = table->next)
 	{
 		for (int i = 0; i < table->nindexes; i++)

@@ -128,6 +128,7 @@ typedef struct AioStatementBacklog
 	Size		sort_memory;	/* of all sorts of spilled entries */
 	uint64		sort_bytes;		/* of what they have been given */
 	uint64		sort_bytes_checked; /* of that, when room was looked for last */
+	uint64		temp_bytes_checked; /* in temporary files of anybody by then */
 	int			nsorts;
 	uint32		entries_max;	/* of any one index */
 	int			rows_kept;		/* rows that are not even in the heap */

@@ -171,6 +171,15 @@ cmp_ok($load->{spilled}, '>', 0, 'a higher one: spilled');
 cmp_ok($load->{batches}, '>', 2, 'and drained before it is reached');
 $load = batches("SET temp_file_limit = '30MB'; INSERT INTO t $random ORDER BY random()");
 cmp_ok($load->{spilled}, '>', 0, 'a limit with room for a sort of the statement, too');
+my $growing = 'WITH w AS MATERIALIZED (SELECT repeat($$w$$, 7000) AS w FROM generate_series(1, 1700))
+	SELECT 0, gen_random_uuid(), n FROM (SELECT generate_series(1, 90000) AS n) x UNION ALL SELECT 0, gen_random_uuid(), length(w) FROM w';
+run('CREATE TABLE bare (LIKE t)');
+foreach my $table ('bare', 't')
+{
+	$load = batches("SET temp_file_limit = '12MB'; SET work_mem = '64kB'; INSERT INTO $table $growing");
+	is(errors(), '', "$table: a file of the statement that grows later than entries are spilled has room");
+}
+cmp_ok($load->{spilled}, '>', 24 * 80000, 'which they were');
 SKIP:
 {
 	skip 'server is built without injection points', 2 unless $injection;
