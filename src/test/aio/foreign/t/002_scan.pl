@@ -91,7 +91,9 @@ $node->safe_psql('postgres', q{
 	CREATE FOREIGN TABLE failing (id int, k int, v text, q int) SERVER shard0;
 	CREATE FOREIGN TABLE told_told (id told_domain, k int) SERVER shard1 OPTIONS (table_name 'part');
 	CREATE FOREIGN TABLE told_foreign (id int, k int) SERVER shard1 OPTIONS (table_name 'part');
-	CREATE TRIGGER told BEFORE INSERT ON told_foreign FOR EACH ROW EXECUTE FUNCTION told()});
+	CREATE TRIGGER told BEFORE INSERT ON told_foreign FOR EACH ROW EXECUTE FUNCTION told();
+	CREATE FOREIGN TABLE told_back (id int, a told_domain[]) SERVER shard1});
+$shards[1]->safe_psql('postgres', 'CREATE TABLE told_back (id int, a int[])');
 $node->safe_psql('postgres', 'INSERT INTO t SELECT i, i % 7, i FROM generate_series(1, 1000) i');
 
 my $bad = $node->safe_psql('postgres', 'SELECT min(id) FROM part0 WHERE id > 700');
@@ -100,6 +102,8 @@ $shards[0]->safe_psql('postgres', "CREATE VIEW failing AS SELECT *, 1 / (id - $b
 # All servers have been asked when the first one has not answered yet.
 my $blocker = $shards[0]->background_psql('postgres');
 my $session = $node->background_psql('postgres', on_error_stop => 0);
+# the time limit is of a statement, not of the test
+$_->set_query_timer_restart foreach $blocker, $session;
 my $pid = $session->query('SELECT pg_backend_pid()');
 $session->query_safe('SELECT count(*) FROM g WHERE false; SELECT id FROM g LIMIT 1');
 my %plans = (
@@ -130,6 +134,7 @@ $session->query('SELECT 1');
 like($session->{stderr}, qr/canceling statement due to user request/, 'it can be cancelled');
 $session->{stderr} = '';
 $blocker->query_safe('SELECT pg_advisory_unlock(1)');
+$blocker->quit;
 is($session->query("$plans{'Merge Append'}; SELECT count(*) FROM postgres_fdw_get_connections() WHERE valid"), "1000\n3", 'and goes on');
 
 # A child that is scanned here does not keep back what servers have sent.
@@ -314,7 +319,8 @@ foreach my $case (
 	['INSERT INTO kept (id) SELECT id %s', 1],
 	['INSERT INTO part1 SELECT id, k, v %s', 1],
 	['SELECT count(id) FROM (SELECT id %s) p WHERE told(id) = 1', 0],
-	['INSERT INTO told_before SELECT id %s', 0])
+	['INSERT INTO told_before SELECT id %s', 0],
+	['INSERT INTO told_back (id) SELECT id %s RETURNING a', 0])
 {
 	my ($statement, $ahead) = (sprintf($case->[0], $passing), $case->[1]);
 	my $offset = -s $shards[0]->logfile;
@@ -390,7 +396,6 @@ $session->query('ROLLBACK');
 $shards[1]->start;
 is($session->query($plans{'Merge Append'}), 1000, 'is found again');
 $session->quit;
-$blocker->quit;
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC/, 'nothing unusual in the log');
 $_->stop foreach $node, @shards;
 done_testing();

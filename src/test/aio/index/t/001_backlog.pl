@@ -134,6 +134,8 @@ collects(q{DROP INDEX k_id; TRUNCATE k; ALTER TABLE k ADD CONSTRAINT k_id UNIQUE
 collects('ALTER TABLE k DROP CONSTRAINT k_id; ALTER TABLE k ADD CONSTRAINT k_id EXCLUDE USING btree (id WITH =); TRUNCATE k; INSERT INTO k SELECT * FROM source', 0, 'an exclusion constraint cannot');
 collects('SET aio.batch_unique_keys = on; TRUNCATE k; INSERT INTO k SELECT * FROM source', 4000, 'which does not matter if that is asked for');
 run('ALTER TABLE k DROP CONSTRAINT k_id');
+run(q{CREATE TABLE documents (j jsonb); CREATE INDEX ON documents (JSON_VALUE(j, '$.a' RETURNING int))});
+collects(q{INSERT INTO documents SELECT jsonb_build_object('a', b) FROM source}, 4000, 'entries of JSON_VALUE() wait');
 collects('SET aio.batch_unique_keys = off; TRUNCATE k; INSERT INTO k SELECT * FROM source', 0, 'they do not wait if that is not wanted');
 collects('SET aio.batch_unique_keys = off; BEGIN; LOCK k IN SHARE MODE; TRUNCATE k; INSERT INTO k SELECT * FROM source; COMMIT', 4000, 'unless nobody else can insert');
 $node->append_conf('postgresql.conf', 'aio.batch_unique_keys = true');

@@ -344,13 +344,15 @@ my %slow = (
 	array => 'CREATE TABLE slow_array (n int, d slow_int[] DEFAULT ARRAY[1])',
 	partition => 'CREATE TABLE slow_partition (n int) PARTITION BY RANGE (takes_time(n)); CREATE TABLE key_partition PARTITION OF slow_partition FOR VALUES FROM (0) TO (100)',
 	leaf => 'CREATE TABLE slow_leaf (n int) PARTITION BY LIST (n); CREATE TABLE leaf_1 PARTITION OF slow_leaf (CHECK (takes_time(n) > 0)) FOR VALUES IN (1)',
+	json => q{CREATE TYPE mood AS ENUM ('good', 'bad'); CREATE TABLE slow_json (n int CHECK (to_jsonb(CASE WHEN n > 0 THEN 'good' ELSE 'bad' END::mood) <> '0'));
+		CREATE FUNCTION as_json(mood) RETURNS json LANGUAGE sql AS 'SELECT to_json(public.takes_time(1))'; CREATE CAST (mood AS json) WITH FUNCTION as_json(mood)},
 	condition => 'CREATE TABLE slow_condition (n int); CREATE TRIGGER nothing AFTER INSERT ON slow_condition FOR EACH ROW WHEN (takes_time(NEW.n) = 0) EXECUTE FUNCTION nothing();
 		ALTER TABLE slow_condition ENABLE ALWAYS TRIGGER nothing',
 );
 $subscriber->safe_psql('postgres', join(';', values %slow)
-	. '; CREATE TABLE quick (n int CHECK (n > 0), d quick_int DEFAULT 1, s int DEFAULT takes_time(1), i bigint GENERATED ALWAYS AS IDENTITY, t timestamptz DEFAULT now());
+	. '; CREATE EXTENSION citext; CREATE TABLE quick (n int CHECK (n > 0), c citext, d quick_int DEFAULT 1, s int DEFAULT takes_time(1), i bigint GENERATED ALWAYS AS IDENTITY, t timestamptz DEFAULT now());
 	CREATE INDEX quick_n ON quick (n); CREATE INDEX quick_d ON quick (d)');
-$publisher->safe_psql('postgres', join(';', map { "CREATE TABLE slow_$_ (n int)" } keys %slow) . '; CREATE TABLE quick (n int, s int)');
+$publisher->safe_psql('postgres', join(';', map { "CREATE TABLE slow_$_ (n int)" } keys %slow) . '; CREATE TABLE quick (n int, s int, c text)');
 $publisher->safe_psql('postgres', 'ALTER PUBLICATION pub ADD TABLE ' . join(',', 'quick', map { "slow_$_" } keys %slow));
 $subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = false)');
 $subscriber->wait_for_subscription_sync($publisher, 'sub');
@@ -375,7 +377,7 @@ $subscriber->wait_for_subscription_sync($publisher, 'sub');
 	$other->quit;
 }
 check_moved(3500, 'functions between rows');
-drains(1, "BEGIN; $rows(44001, 46500) n; INSERT INTO quick SELECT n, n FROM generate_series(1, 1500) n; COMMIT", 'nothing of the kind');
+drains(1, "BEGIN; $rows(44001, 46500) n; INSERT INTO quick SELECT n, n, n FROM generate_series(1, 1500) n; COMMIT", 'nothing of the kind');
 
 # A session moves the index while the worker waits, and then wants the table,
 # which it gets when the worker has committed.
