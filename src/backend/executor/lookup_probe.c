@@ -135,6 +135,22 @@ key_runs_user_code(const ScanKeyData *key)
 	return true;
 }
 
+/* AioIsTrueOrUnknown(): do scans for a target's keys? */
+static bool
+scans_run_user_code(void *arg)
+{
+	const AioLookupTarget *target = arg;
+
+	if (AioIndexRunsUserCode(target->index))
+		return true;
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		if (key_runs_user_code(&target->keys[i]))
+			return true;
+	}
+	return false;
+}
+
 /*
  * May tasks scan this index for these keys, of which all but values are set?
  * INVARIANT-97: each target is asked about here, before AioAddProbe() takes it,
@@ -145,13 +161,8 @@ AioMayProbe(AioLookupTarget *target)
 {
 	if (!target->ops->scans_suspend ||
 		target->index->rd_indam->amgettuple == NULL ||
-		AioIndexRunsUserCode(target->index))
+		AioIsTrueOrUnknown(scans_run_user_code, target))
 		return false;
-	for (int i = 0; i < target->nkeys; i++)
-	{
-		if (key_runs_user_code(&target->keys[i]))
-			return false;
-	}
 	target->may_probe = true;
 	return true;
 }
