@@ -22,7 +22,8 @@
  *
  * INVARIANT-65: a key is not looked up again if this transaction has locked its
  * row and has changed nothing since, which the command counter tells.  Nobody
- * else can delete the row meanwhile, or change its key.
+ * else can delete the row meanwhile, or change its key; and no setting changes
+ * what is equal (set_key() in ri_search.c).
  *
  * Tests: src/test/aio/ri.
  *

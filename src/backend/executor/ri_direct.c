@@ -91,8 +91,14 @@ init_searches(void)
 		CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(OPEROID, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(TYPEOID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(CLAOID, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AMOPSTRATEGY, catalog_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(AMPROCNUM, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(AUTHOID, catalog_changed, (Datum) 0);
 		CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, catalog_changed, (Datum) 0);
+
+		/* its owner is a member of pg_database_owner */
+		CacheRegisterSyscacheCallback(DATABASEOID, catalog_changed, (Datum) 0);
 	}
 	searches = NULL;
 	MemoryContextReset(search_context);

@@ -32,6 +32,7 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_partitioned_table.h"
+#include "catalog/pg_proc_d.h"
 #include "common/hashfn.h"
 #include "parser/parse_coerce.h"
 #include "replication/logicalrelation.h"
@@ -93,7 +94,12 @@ column_in(const AioRiSearch *search, Oid relid, int i)
 	return name == NULL ? InvalidAttrNumber : get_attnum(relid, name);
 }
 
-/* Can this column of the index be searched for the i-th column of the key? */
+/*
+ * Can this column of the index be searched for the i-th column of the key?
+ * Not if that depends on a setting, as comparing dates with times does: a
+ * trigger may change it between two rows, and what was found, and is locked,
+ * would be another row then.
+ */
 static bool
 set_key(const AioRiSearch *search, Relation table, Relation index, int column,
 		int i, ScanKey key)
@@ -114,6 +120,7 @@ set_key(const AioRiSearch *search, Relation table, Relation index, int column,
 					 BTEqualStrategyNumber : HTEqualStrategyNumber) ||
 		collation != TupleDescAttr(RelationGetDescr(table), attno)->attcollation ||
 		!IsBinaryCoercible(search->row_types[i], righttype) ||
+		func_volatile(get_opcode(operator)) != PROVOLATILE_IMMUTABLE ||
 		AioFunctionIsUserCode(get_opcode(operator)) ||
 		AioComparingRunsUserCode(search->row_types[i]))
 		return false;

@@ -55,6 +55,9 @@ my @others = (
 	[ 'self', 'INSERT INTO tree SELECT i, i / 2 FROM generate_series(1, 100) i; INSERT INTO tree VALUES (0, 1); INSERT INTO tree VALUES (200, 201); DELETE FROM tree WHERE id > 50; DELETE FROM tree WHERE id = 3; UPDATE tree SET id = id + 1000, up = up + 1000;' . locked('tree') ],
 	[ 'same key again', 'INSERT INTO few SELECT 1 FROM generate_series(1, 10); DELETE FROM few_parent WHERE id = 1; DELETE FROM few; DELETE FROM few_parent WHERE id = 1; INSERT INTO few VALUES (1)' ],
 	[ 'moved key', 'UPDATE few_parent SET id = 4 - id; INSERT INTO few VALUES (1), (2), (3), (4); UPDATE few_parent SET id = id + 1; UPDATE few_parent SET id = 7 WHERE id = 1' ],
+	[ 'equality that depends on a setting', q{SET LOCAL TimeZone = 'UTC'; INSERT INTO zoned SELECT i, '2020-01-01' FROM generate_series(1, 200) i} ],
+	[ 'owner of the database', q{REVOKE ALL ON SCHEMA public FROM PUBLIC; ALTER DATABASE postgres OWNER TO ri_database; INSERT INTO owned SELECT generate_series(1, 50);
+		ALTER DATABASE postgres OWNER TO ri_child; INSERT INTO owned SELECT generate_series(1, 50)} ],
 	[ 'row that goes meanwhile', 'INSERT INTO few_watched SELECT 1, i FROM generate_series(1, 200) i' ],
 	[ 'DDL meanwhile', 'INSERT INTO few_altering VALUES (1), (2), (1); INSERT INTO few_altering VALUES (5)' ],
 	[ 'error that is caught', 'INSERT INTO few_catching VALUES (1), (2), (3), (1)' ],
@@ -245,6 +248,18 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		CREATE TABLE typed_parent (id varchar PRIMARY KEY);
 		INSERT INTO typed_parent VALUES (1);
 		CREATE TABLE typed (p varchar REFERENCES typed_parent);
+
+		CREATE TABLE zoned_parent (t timestamptz PRIMARY KEY);
+		INSERT INTO zoned_parent VALUES ('2020-01-01 00:00+00');
+		CREATE TABLE zoned (id int, d date REFERENCES zoned_parent);
+		CREATE FUNCTION move_zone() RETURNS trigger LANGUAGE plpgsql AS
+			$$BEGIN IF NEW.id = 100 THEN PERFORM set_config('TimeZone', 'Asia/Tokyo', true); END IF; RETURN NULL; END$$;
+		CREATE TRIGGER a_trigger AFTER INSERT ON zoned FOR EACH ROW EXECUTE FUNCTION move_zone();
+		CREATE ROLE ri_database;
+		CREATE TABLE owned_parent AS SELECT generate_series(1, 100) AS k;
+		ALTER TABLE owned_parent ADD PRIMARY KEY (k), OWNER TO ri_database;
+		CREATE TABLE owned (k int REFERENCES owned_parent);
+		ALTER TABLE owned OWNER TO ri_database;
 
 		CREATE TABLE keys AS SELECT row_number() OVER (ORDER BY hashint4(i + 7)) AS n, i AS a FROM generate_series(15001, 30000, 15) i;
 		-- who may not read the parent cannot validate by a query
