@@ -243,7 +243,9 @@ AioWaitForAny(AioFuture *const *futures, int n, uint32 wait_event_info)
 	Assert(AioHeldLWLocks() == 0);
 	CHECK_FOR_INTERRUPTS();
 	set = CreateWaitEventSet(CurrentResourceOwner, n + 2);
-	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	/* in single-user mode there is no postmaster */
+	if (IsUnderPostmaster)
+		AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	add_sockets(set, &waiting, futures, n);
 	possible = waiting.complete || waiting.other != NULL || waiting.nsockets > 0;

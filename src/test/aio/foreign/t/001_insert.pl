@@ -266,6 +266,15 @@ is($session->query($count), $all, 'has left nothing, and is found again');
 is($session->query(q{INSERT INTO t SELECT i, 'more' FROM generate_series(5001, 6000) i; SELECT count(*) FROM t}), 6000, 'and inserts');
 $session->quit;
 
+# without a postmaster, too
+$node->stop;
+my $input = "INSERT INTO t SELECT i, 'single' FROM generate_series(6001, 7900) i;\n";
+my $said = '';
+ok(IPC::Run::run([ 'postgres', '--single', '-F', '-D', $node->data_dir, 'postgres' ], '<', \$input, '>&', \$said), 'a server in single-user mode');
+unlike($said, qr/ERROR/, 'raises no error');
+$node->start;
+is($node->safe_psql('postgres', q{SELECT count(*) FROM t WHERE v = 'single'}), '1900', 'and inserts');
+
 # nobody has anything open
 foreach my $shard (@shards)
 {
