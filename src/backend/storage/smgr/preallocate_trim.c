@@ -23,6 +23,7 @@
 
 #include "access/genam.h"
 #include "access/relation.h"
+#include "common/relpath.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "preallocate_internal.h"
@@ -103,27 +104,41 @@ AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
 	relation_close(rel, NoLock);
 }
 
+/*
+ * Is much allocated past the end of a relation's main fork?  Its last segment
+ * is looked at.  No file is opened, and no error is raised: whoever has
+ * vacuumed a table has not used indexes whose files are lost, if told so.
+ */
+static bool
+much_is_unused(Relation rel)
+{
+	RelPathStr	path = relpathbackend(rel->rd_locator, INVALID_PROC_NUMBER,
+									  MAIN_FORKNUM);
+	struct stat file;
+	char		segment[MAXPGPATH];
+
+	if (stat(path.str, &file) != 0)
+		return false;
+	for (int i = 1; file.st_size == (off_t) RELSEG_SIZE * BLCKSZ; i++)
+	{
+		snprintf(segment, sizeof(segment), "%s.%d", path.str, i);
+		if (stat(segment, &file) != 0 || file.st_size == 0)
+			return false;
+	}
+
+	/* the file system's own data about the file count, too */
+	return (uint64) file.st_blocks * 512 >
+		(uint64) file.st_size + file.st_size / 64 + MIN_PREALLOCATION * BLCKSZ;
+}
+
 /* Give back what is allocated past the end of a relation, if it is much. */
 static void
 trim_unused(Relation rel)
 {
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
-	struct stat file;
-	uint32		offset;
-	int			status;
-
 	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
-	if (!AioCanHavePreallocation(rel) || nblocks % RELSEG_SIZE == 0 ||
-		AioHasPreallocation(&rel->rd_locator, MAIN_FORKNUM))
-		return;
-	HOLD_INTERRUPTS();
-	status = fstat(mdfd(RelationGetSmgr(rel), MAIN_FORKNUM, nblocks - 1, &offset),
-				   &file);
-	RESUME_INTERRUPTS();
-
-	/* the file system's own data about the file count, too */
-	if (status == 0 && (uint64) file.st_blocks * 512 >
-		(uint64) file.st_size + file.st_size / 64 + MIN_PREALLOCATION * BLCKSZ)
+	if (AioCanHavePreallocation(rel) &&
+		!AioHasPreallocation(&rel->rd_locator, MAIN_FORKNUM) &&
+		much_is_unused(rel))
 		trim(rel, MAIN_FORKNUM);
 }
 

@@ -208,6 +208,14 @@ foreach my $method (sort keys %methods)
 		$standby->stop;
 		$node->start;
 
+		# what VACUUM has not used may be lost
+		$node->safe_psql('postgres', 'CREATE TABLE lost AS SELECT generate_series(1, 1000) AS i; CREATE INDEX lost_i ON lost (i); DELETE FROM lost WHERE i % 3 = 0');
+		$path = path('lost_i');
+		$node->stop;
+		unlink($path) or die "$path: $!";
+		$node->start;
+		$node->command_ok([ 'psql', '-d' => 'postgres', '-c' => 'VACUUM (INDEX_CLEANUP off, FREEZE) lost' ], "$method: a table whose index is lost is vacuumed");
+
 		$node->stop;
 		command_ok([ 'pg_checksums', '--check', '-D' => $node->data_dir ], "$method: checksums are right");
 	}
