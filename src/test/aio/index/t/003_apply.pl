@@ -39,6 +39,7 @@ foreach my $node ($publisher, $subscriber)
 $subscriber->safe_psql(
 	'postgres', q{
 	CREATE EXTENSION amcheck;
+	CREATE EXTENSION aio;
 	CREATE EXTENSION injection_points;
 	CREATE INDEX t_a ON t (a);
 	CREATE INDEX t_b ON t USING hash (b);
@@ -378,6 +379,7 @@ $subscriber->wait_for_subscription_sync($publisher, 'sub');
 }
 check_moved(3500, 'functions between rows');
 drains(1, "BEGIN; $rows(44001, 46500) n; INSERT INTO quick SELECT n, n, n FROM generate_series(1, 1500) n; COMMIT", 'nothing of the kind');
+ok($subscriber->poll_query_until('postgres', q{SELECT coalesce(sum(entries), 0) > 0 FROM pg_stat_aio_relation WHERE indexrelname = 'quick_n'}), 'which is collected');
 
 # A session moves the index while the worker waits, and then wants the table,
 # which it gets when the worker has committed.
