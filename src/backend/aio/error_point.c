@@ -25,12 +25,10 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "access/xact.h"
 #include "aio/block.h"
 #include "aio/error_point.h"
 #include "aio/io_internal.h"
-#include "aio/sibling_locks.h"
 #include "aio/task_port.h"
 #include "miscadmin.h"
 #include "storage/aio.h"
@@ -38,7 +36,6 @@
 #include "utils/snapmgr.h"
 
 uint64		aio_earlier_errors = 0;
-bool		aio_has_asked = false;
 
 /* Remember what holds before something is tried that may raise an error. */
 void
@@ -190,50 +187,19 @@ typedef struct Asked
 	bool		answer;
 } Asked;
 
-/* Marks that something is being asked, which adds nothing to an error. */
-static void
-asking(void *arg)
-{
-}
-
-/*
- * A lock is about to be got.  If it is one on a catalog, for what is being
- * asked, and somebody else has it, the question has no answer.
- */
-void
-AioDoNotAwaitCatalog(const LOCKTAG *tag, LOCKMODE mode, bool session)
-{
-	ErrorContextCallback *context = error_context_stack;
-
-	if (tag->locktag_type != LOCKTAG_RELATION ||
-		tag->locktag_field2 >= FirstNormalObjectId || mode > RowExclusiveLock)
-		return;
-	while (context != NULL && context->callback != asking)
-		context = context->previous;
-	if (context != NULL && !AioLockIsToBeHad(tag, mode, session))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg_internal("a catalog is locked")));
-}
-
 static void
 ask(void *arg)
 {
 	Asked	   *asked = arg;
-	ErrorContextCallback context = {error_context_stack, asking, NULL};
 
-	aio_has_asked = true;
-	error_context_stack = &context;
 	asked->answer = asked->question(asked->arg);
-	error_context_stack = context.previous;
 }
 
 /*
  * Ask something that looks up catalogs, for a statement that runs, as which
  * PostgreSQL would not look there: a function or type that it has found before,
- * or never needs, may have been dropped, and who has a catalog locked may wait
- * for this session.  True if the answer is, or there is none.  The caller has
- * no LWLock, and no page locked.
+ * or never needs, may have been dropped.  True if the answer is, or there is
+ * none.  The caller has no LWLock, and no page locked.
  */
 bool
 AioIsTrueOrUnknown(bool (*question) (void *arg), void *arg)

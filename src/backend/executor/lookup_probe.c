@@ -135,22 +135,6 @@ key_runs_user_code(const ScanKeyData *key)
 	return true;
 }
 
-/* AioIsTrueOrUnknown(): do scans for a target's keys? */
-static bool
-scans_run_user_code(void *arg)
-{
-	const AioLookupTarget *target = arg;
-
-	if (AioIndexRunsUserCode(target->index))
-		return true;
-	for (int i = 0; i < target->nkeys; i++)
-	{
-		if (key_runs_user_code(&target->keys[i]))
-			return true;
-	}
-	return false;
-}
-
 /*
  * May tasks scan this index for these keys, of which all but values are set?
  * INVARIANT-97: each target is asked about here, before AioAddProbe() takes it,
@@ -161,8 +145,13 @@ AioMayProbe(AioLookupTarget *target)
 {
 	if (!target->ops->scans_suspend ||
 		target->index->rd_indam->amgettuple == NULL ||
-		AioIsTrueOrUnknown(scans_run_user_code, target))
+		AioIndexRunsUserCode(target->index))
 		return false;
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		if (key_runs_user_code(&target->keys[i]))
+			return false;
+	}
 	target->may_probe = true;
 	return true;
 }

@@ -10,7 +10,6 @@
 #ifndef AIO_ERROR_POINT_H
 #define AIO_ERROR_POINT_H
 
-#include "storage/lock.h"
 #include "utils/resowner.h"
 
 typedef struct AioErrorPoint
@@ -25,9 +24,6 @@ typedef struct AioErrorPoint
 /* Errors of rows that had been inserted, as far as the executor knew. */
 extern uint64 aio_earlier_errors;
 
-/* Has AioIsTrueOrUnknown() been called in this process? */
-extern PGDLLIMPORT bool aio_has_asked;
-
 /* May this error, which has just been caught, be forgotten? */
 typedef bool (*AioMayForget) (int sqlerrcode);
 
@@ -35,7 +31,6 @@ extern bool AioErrorIsOfWork(int sqlerrcode);
 extern bool AioTry(void (*function) (void *arg), void *arg,
 				   AioMayForget may_forget, ErrorData **error);
 extern bool AioIsTrueOrUnknown(bool (*question) (void *arg), void *arg);
-extern void AioDoNotAwaitCatalog(const LOCKTAG *tag, LOCKMODE mode, bool session);
 extern void AioMarkErrorPoint(AioErrorPoint *point);
 extern bool AioErrorIsOfOthers(const AioErrorPoint *point);
 extern void AioReturnToErrorPoint(const AioErrorPoint *point);

@@ -25,7 +25,6 @@
 #include "aio/client.h"
 #include "aio/commit.h"
 #include "aio/copy_wait.h"
-#include "aio/error_point.h"
 #include "aio/executor_run.h"
 #include "aio/explain.h"
 #include "aio/file_copy.h"
@@ -191,8 +190,6 @@ AioBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session, bool no_wait)
 {
 	if (no_wait)
 		return;
-	if (unlikely(aio_has_asked))
-		AioDoNotAwaitCatalog(tag, mode, session);
 	if (unlikely(aio_rows_applied > 0))
 		AioEndApplyBeforeLock(tag, mode, session);
 	if (unlikely(aio_backlogs_exist))

@@ -381,26 +381,6 @@ foreach ([ 'FUNCTION plus(int)', 'count(*), sum(n.id - w.id)', q{WHERE plus(n.id
 	is($node->safe_psql('postgres', "$loop SELECT $values FROM narrow n JOIN wide w ON w.id = n.k $where"), $expected, "what is dropped meanwhile: $what");
 }
 
-# What is asked then does not wait for whoever has a catalog locked: he may wait
-# for this session.
-{
-	$node->safe_psql('postgres', q{
-		CREATE FUNCTION plus(int) RETURNS int LANGUAGE internal IMMUTABLE AS 'int4up';
-		CREATE FUNCTION holds(i int) RETURNS int LANGUAGE plpgsql AS $$BEGIN IF i = 1 THEN PERFORM pg_advisory_xact_lock_shared(1); END IF; RETURN i; END$$});
-	$node->restart;
-	my ($other, $asking) = map { $node->background_psql('postgres') } 1 .. 2;
-
-	# all that the function needs is known then
-	$asking->query_safe("$loop SELECT holds(0), holds(1)");
-	$other->query_safe('SELECT pg_advisory_lock(1)');
-	$asking->query_until(qr/^begun/m, "\\echo begun\nSELECT sum(n.id - w.id) FROM narrow n JOIN wide w ON w.id = n.k WHERE plus(n.id) > 0 AND holds(n.id) > 0;\n");
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not come';
-	$other->query_safe('BEGIN; LOCK pg_proc, pg_type, pg_operator, pg_opclass, pg_amproc, pg_amop; SELECT pg_advisory_unlock(1)');
-	is($asking->query('\\echo done'), "-8015153\ndone", 'a statement ends while catalogs are locked');
-	$other->query_safe('COMMIT');
-	$_->quit foreach $other, $asking;
-}
-
 # A check that opens the table has rows that were kept back inserted; the next
 # one is evaluated for the row that is checked.
 $node->safe_psql('postgres', q{
