@@ -52,6 +52,7 @@ start_anew(AioStatementBacklog *statement)
 	statement->rows = 0;
 	statement->entries_max = 0;
 	statement->keys = false;
+	statement->drains++;
 }
 
 /*

@@ -38,6 +38,7 @@ typedef struct AioGuard
 extern void AioGuardBegin(AioGuard *guard, QueryDesc *query,
 						  CopyFromState cstate);
 extern void AioGuardEnd(AioGuard *guard);
+extern const AioGuard *AioNextGuard(const AioGuard *guard);
 extern bool AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate,
 										  CopyFromState cstate);
 

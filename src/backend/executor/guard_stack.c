@@ -53,6 +53,13 @@ AioGuardEnd(AioGuard *guard)
 	innermost = guard->outer;
 }
 
+/* The guard outside of another one, or after NULL the innermost; or NULL. */
+const AioGuard *
+AioNextGuard(const AioGuard *guard)
+{
+	return guard == NULL ? innermost : guard->outer;
+}
+
 /*
  * May rows of this table, or keys that are enforced, wait in the statement that
  * is running with this EState?  They may if it runs in a guard and rows that

@@ -10,6 +10,8 @@
 #ifndef AIO_BACKLOG_H
 #define AIO_BACKLOG_H
 
+#include <signal.h>
+
 #include "access/genam.h"
 #include "commands/copy.h"
 #include "executor/execdesc.h"
@@ -45,6 +47,9 @@ extern PGDLLIMPORT bool aio_debug_spill;
 /* does any running statement have a backlog? */
 extern PGDLLIMPORT bool aio_backlogs_exist;
 
+/* are statements to be looked at whose rows or keys may wait? */
+extern PGDLLIMPORT volatile sig_atomic_t aio_keys_wait;
+
 /* rows applied by logical replication that may have a backlog */
 extern PGDLLIMPORT uint64 aio_rows_applied;
 
@@ -65,6 +70,7 @@ extern void AioEndApplyBeforeRow(Relation rel);
 extern void AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
 								  bool session);
 extern bool AioApplyHasLocks(void);
+extern void AioLookAtQueries(void);
 extern void AioDrainKeysBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
 								   bool session);
 

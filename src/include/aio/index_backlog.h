@@ -136,8 +136,13 @@ typedef struct AioStatementBacklog
 	uint32		rows;			/* inserted since the last drain */
 	uint64		base_line;		/* less than the line of any of them */
 	int			short_drains;
-	double		client_wait_ms; /* since the last drain for that reason */
-	double		client_drain_ms;	/* that it took */
+	double		client_wait_ms; /* since the last drain for that reason, or */
+	double		client_drain_ms;	/* for a slow query; that it took */
+	uint64		drains;
+	uint64		drains_seen;	/* of these, and of */
+	uint64		rows_seen;		/* its rows, when it was looked at last */
+	HTAB	   *watched;		/* nodes that have it drained, or NULL */
+	bool		slow;			/* they do */
 	AioConflict *conflicts;
 	int			nconflicts;
 	int			conflicts_max;
@@ -234,6 +239,10 @@ extern void AioDrainChecked(EState *estate);
 
 /* backlog_recheck.c */
 extern void AioCheckConflicts(AioStatementBacklog *statement);
+
+/* query_wait.c */
+extern void AioWatchQueries(void);
+extern void AioUnwatchQueries(void);
 
 /* apply.c */
 extern AioTableBacklog *AioApplyBacklog(ResultRelInfo *rri, CommandId cid);

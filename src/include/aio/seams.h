@@ -326,6 +326,8 @@ AioInterrupts(void)
 		AioSendKeptIfAllowed();
 	if (unlikely(aio_replies_due))
 		AioSendRepliesIfAllowed();
+	if (unlikely(aio_keys_wait))
+		AioLookAtQueries();
 }
 
 #endif							/* AIO_SEAMS_H */

@@ -3,8 +3,8 @@
 # A COPY whose client pauses has claimed the keys of the rows that it has got, as
 # in PostgreSQL, wherever the pause comes: others that insert the same keys wait.
 # So has one whose rows come through a pipe, and one of a subscriber, when who
-# sends them pauses, and an INSERT that waits for a lock.  In single-user mode, rows come through the pipe of the
-# commands.
+# sends them pauses, and an INSERT that waits for a lock, or whose query computes.
+# In single-user mode, rows come through the pipe of the commands.
 
 use strict;
 use warnings FATAL => 'all';
@@ -179,6 +179,37 @@ foreach my $source ("'$pipe'", "PROGRAM 'cat $pipe'")
 	is($node->safe_psql('postgres', q{WITH d AS (DELETE FROM t WHERE id IN (SELECT md5('new' || n)::uuid FROM generate_series(1, 6000) n) RETURNING 1) SELECT count(*) FROM d}),
 		6000, 'a function waits for a lock: all rows have come');
 	$_->quit foreach ($locker, $insert);
+	$node->safe_psql('postgres', 'VACUUM t');
+}
+
+# So has one whose query computes for ever before its next row, whether there are
+# enough rows to be collected or not.
+foreach my $rows (6000, 900)
+{
+	my $what = "a query computes after $rows rows";
+	my $insert = $node->background_psql('postgres', on_error_stop => 0);
+	my $pid = $insert->query_safe('SELECT pg_backend_pid()');
+
+	$insert->query_until(
+		qr/begun/, qq{\\echo begun
+		INSERT INTO t SELECT md5('new' || n)::uuid, md5('y' || n)::uuid, n FROM generate_series(1, $rows) n
+		  UNION ALL SELECT NULL, NULL, count(*) FROM t a, t b, t c WHERE a.n + b.n + c.n < 0;
+		\\echo ended
+});
+	my @others = (
+		waits($what, md5_hex('new300'), md5_hex('z1')),
+		waits($what, md5_hex('z2'), md5_hex('y250')));
+	$control->query_safe("SELECT pg_cancel_backend($pid)");
+	$insert->query_until(qr/ended/, '');
+	like($insert->{stderr}, qr/canceling statement/, "$what: until it is cancelled");
+	foreach (@others)
+	{
+		$_->query_until(qr/ended/, '');
+		is($_->{stderr}, '', "$what: who waited inserts its row");
+		$_->quit;
+	}
+	is($node->safe_psql('postgres', 'WITH d AS (DELETE FROM t WHERE n = 0 RETURNING 1) SELECT count(*) FROM d'), 2, "$what: which are there");
+	$insert->quit;
 	$node->safe_psql('postgres', 'VACUUM t');
 }
 
