@@ -69,6 +69,7 @@ typedef struct Expected
 {
 	dlist_node	node;
 	AioForeignInsert *insert;	/* NULL if it is not that of a batch */
+	ErrorData  *error;			/* by which it has failed; its statement's */
 	RemoteText *sql;
 } Expected;
 
@@ -114,6 +115,7 @@ expect(Pipeline *pipeline, AioForeignInsert *insert)
 	/* what comes behind the sync is not ours to read */
 	Assert(!pipeline->synced);
 	expected->insert = insert;
+	expected->error = NULL;
 	expected->sql = pipeline->sql;
 	expected->sql->refs++;
 	dlist_push_tail(&pipeline->expected, &expected->node);
@@ -180,6 +182,33 @@ skip_results(Pipeline *pipeline, int n)
 }
 
 /*
+ * Give each statement that has sent a batch of a pipeline a copy of the error
+ * that has just been caught, which lives as long as that.
+ */
+static void
+copy_error(Pipeline *pipeline)
+{
+	const Expected *previous = NULL;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pipeline->expected)
+	{
+		Expected   *expected = dlist_container(Expected, node, iter.cur);
+
+		if (expected->insert == NULL)
+			continue;
+		if (previous != NULL && previous->insert->estate == expected->insert->estate)
+			expected->error = previous->error;
+		else
+		{
+			MemoryContextSwitchTo(expected->insert->estate->es_query_cxt);
+			expected->error = CopyErrorData();
+		}
+		previous = expected;
+	}
+}
+
+/*
  * All batches of a pipeline have failed, because of this result, of what is
  * expected first, or, if it is NULL, of what libpq says.  Raise that; their
  * statement will, too.
@@ -193,7 +222,7 @@ fail_pipeline(Pipeline *pipeline, PGresult *res)
 	char	   *sql = NULL;
 	ErrorData  *error;
 	ErrorData  *interrupted = NULL;
-	MemoryContext context = MemoryContextSwitchTo(TopTransactionContext);
+	MemoryContext context = CurrentMemoryContext;
 	dlist_iter	iter;
 
 	dlist_foreach(iter, &pipeline->expected)
@@ -209,7 +238,8 @@ fail_pipeline(Pipeline *pipeline, PGresult *res)
 	}
 	PG_CATCH();
 	{
-		MemoryContextSwitchTo(TopTransactionContext);
+		copy_error(pipeline);
+		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		FlushErrorState();
 	}
@@ -224,7 +254,7 @@ fail_pipeline(Pipeline *pipeline, PGresult *res)
 	PG_CATCH();
 	{
 		/* a cancel request, say: that is for the caller to hear of */
-		MemoryContextSwitchTo(TopTransactionContext);
+		MemoryContextSwitchTo(context);
 		interrupted = CopyErrorData();
 		FlushErrorState();
 	}
@@ -236,10 +266,9 @@ fail_pipeline(Pipeline *pipeline, PGresult *res)
 											   dlist_pop_head_node(&pipeline->expected));
 
 		if (expected->insert != NULL)
-			AioForeignInsertFailed(expected->insert, error);
+			AioForeignInsertFailed(expected->insert, expected->error);
 	}
 	delete_pipeline(pipeline);
-	MemoryContextSwitchTo(context);
 	ReThrowError(interrupted != NULL ? interrupted : error);
 }
 

@@ -275,6 +275,24 @@ unlike($said, qr/ERROR/, 'raises no error');
 $node->start;
 is($node->safe_psql('postgres', q{SELECT count(*) FROM t WHERE v = 'single'}), '1900', 'and inserts');
 
+# an error that is caught takes no memory until the transaction ends
+$node->safe_psql('postgres', q{
+	CREATE TABLE used (n int, bytes bigint);
+	CREATE PROCEDURE catch_errors(times int) LANGUAGE plpgsql AS $$
+	BEGIN
+		FOR turn IN 1 .. times LOOP
+			BEGIN
+				INSERT INTO t SELECT i, 'caught' FROM generate_series(8001, 8400) i;
+			EXCEPTION WHEN check_violation THEN NULL;
+			END;
+		END LOOP;
+		INSERT INTO used SELECT times, used_bytes FROM pg_backend_memory_contexts WHERE name = 'TopTransactionContext';
+	END $$});
+is($node->safe_psql('postgres', q{
+		BEGIN; CALL catch_errors(5); CALL catch_errors(5); CALL catch_errors(40); COMMIT;
+		SELECT count(*), max(bytes) - min(bytes) < 40000 FROM used WHERE n = 40 OR bytes = (SELECT max(bytes) FROM used WHERE n = 5)}),
+	'2|t', 'errors that are caught take no memory');
+
 # nobody has anything open
 foreach my $shard (@shards)
 {
