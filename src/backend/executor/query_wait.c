@@ -33,6 +33,7 @@
 
 #include "aio/index_backlog.h"
 #include "aio/io_internal.h"
+#include "aio/slots.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "miscadmin.h"
@@ -88,7 +89,7 @@ void
 AioWatchQueries(void)
 {
 	if (look_timeout == MAX_TIMEOUTS)
-		look_timeout = RegisterTimeout(USER_TIMEOUT, at_timeout);
+		look_timeout = RegisterTimeout(AIO_TIMEOUT_LOOK, at_timeout);
 	if (!get_timeout_active(look_timeout))
 		look_after(TIME_MIN);
 }

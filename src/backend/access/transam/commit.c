@@ -30,6 +30,7 @@
 #include "aio/client.h"
 #include "aio/commit.h"
 #include "aio/io_internal.h"
+#include "aio/slots.h"
 #include "aio/stats.h"
 #include "libpq/libpq-be.h"
 #include "libpq/libpq.h"
@@ -97,7 +98,7 @@ prepare(void)
 {
 	Assert(hold_timeout == MAX_TIMEOUTS);
 	before_shmem_exit(send_at_exit, 0);
-	hold_timeout = RegisterTimeout(USER_TIMEOUT, at_timeout);
+	hold_timeout = RegisterTimeout(AIO_TIMEOUT_HOLD, at_timeout);
 }
 
 /*

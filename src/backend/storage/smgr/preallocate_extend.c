@@ -23,6 +23,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "aio/slots.h"
 #include "aio/stats.h"
 #include "catalog/catalog.h"
 #include "miscadmin.h"
@@ -90,7 +91,7 @@ attach(Extended *one)
 	if (idle_timeout == MAX_TIMEOUTS)
 	{
 		before_shmem_exit(leave_at_exit, (Datum) 0);
-		idle_timeout = RegisterTimeout(USER_TIMEOUT, at_timeout);
+		idle_timeout = RegisterTimeout(AIO_TIMEOUT_IDLE, at_timeout);
 	}
 	one->slot = AioAttachPreallocation(&one->locator, one->forknum);
 	aio_preallocation_used |= one->slot != NULL;

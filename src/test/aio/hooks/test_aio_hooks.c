@@ -8,6 +8,8 @@
  * work in the executor's place: each function calls upstream's own one and
  * counts.
  *
+ * It can also register as much as PostgreSQL has room for in a process.
+ *
  * Tests: src/test/aio/hooks/t/001_hooks.pl.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -24,6 +26,9 @@
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+#include "utils/timeout.h"
 #include "utils/varlena.h"
 
 PG_MODULE_MAGIC;
@@ -64,6 +69,45 @@ test_aio_hooks_called(PG_FUNCTION_ARGS)
 											  runs > 0 ? "some" : "none",
 											  finishes > 0 ? "some" : "none",
 											  nodes > 0 ? "some" : "none")));
+}
+
+static void
+relation_changed(Datum arg, Oid relid)
+{
+}
+
+static void
+catalog_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+}
+
+static void
+at_timeout(void)
+{
+}
+
+PG_FUNCTION_INFO_V1(test_aio_hooks_take_slots);
+
+/*
+ * Register, once per process, so many callbacks for changed relations and for
+ * changed catalogs, and so many timeouts.  Who finds no room ends the process.
+ */
+Datum
+test_aio_hooks_take_slots(PG_FUNCTION_ARGS)
+{
+	static bool done = false;
+
+	if (!done)
+	{
+		done = true;
+		for (int i = 0; i < PG_GETARG_INT32(0); i++)
+			CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+		for (int i = 0; i < PG_GETARG_INT32(1); i++)
+			CacheRegisterSyscacheCallback(PROCOID, catalog_changed, (Datum) 0);
+		for (int i = 0; i < PG_GETARG_INT32(2); i++)
+			(void) RegisterTimeout(USER_TIMEOUT, at_timeout);
+	}
+	PG_RETURN_VOID();
 }
 
 void

@@ -71,4 +71,46 @@ foreach my $libraries ('test_aio_hooks', 'test_aio_kinds, test_aio_hooks')
 	check_what_is_done($libraries, '');
 }
 
+# What PostgreSQL has room for in a process is there for extensions, though we
+# have taken some of each kind before: as much as stock has left in a session and
+# in a subscriber's worker for a partitioned table.
+my $take_slots = q{CREATE FUNCTION take_slots(int, int, int) RETURNS void LANGUAGE c AS 'test_aio_hooks', 'test_aio_hooks_take_slots'};
+$node->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 4\n");
+$node->restart;
+$node->safe_psql('postgres', "$take_slots;" . q{
+	CREATE TABLE parent (id int PRIMARY KEY);
+	INSERT INTO parent VALUES (1);
+	CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent)});
+is($node->safe_psql('postgres', q{
+		INSERT INTO child SELECT i, 1 FROM generate_series(1, 3000) i;
+		SELECT take_slots(8, 24, 10);
+		CREATE TABLE other AS TABLE child;
+		INSERT INTO child SELECT id + 10000, parent FROM other;
+		SELECT count(*) FROM child}), "\n6000", 'an extension registers as much in a session as in PostgreSQL');
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE r (id int PRIMARY KEY, k int);
+	CREATE PUBLICATION p FOR TABLE r;
+	SELECT pg_create_logical_replication_slot('s', 'pgoutput');
+	CREATE DATABASE subscriber});
+my $publisher = $node->connstr . ' dbname=postgres';
+$node->safe_psql('subscriber', "$take_slots;" . qq{
+	CREATE TABLE r (id int PRIMARY KEY, k int) PARTITION BY RANGE (id);
+	CREATE TABLE r1 PARTITION OF r DEFAULT;
+	CREATE INDEX ON r (k);
+	CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM public.take_slots(5, 24, 10); RETURN NEW; END \$\$;
+	CREATE TRIGGER fires BEFORE INSERT ON r FOR EACH ROW EXECUTE FUNCTION fire();
+	ALTER TABLE r ENABLE ALWAYS TRIGGER fires;
+	CREATE SUBSCRIPTION s CONNECTION '$publisher' PUBLICATION p WITH (create_slot = false, copy_data = false)});
+$node->safe_psql('postgres', q{
+	BEGIN;
+	INSERT INTO r SELECT i, i FROM generate_series(1, 5000) i;
+	UPDATE r SET k = k + 1 WHERE id < 1500;
+	COMMIT});
+$node->wait_for_catchup('s');
+is($node->safe_psql('subscriber', 'SELECT count(*), sum(k - id) FROM r'), '5000|1499', 'and in the worker of a subscription');
+ok(!$node->log_contains(qr/out of \w+ slots|cannot add more timeout/, 0), 'no process has run out of places');
+$node->safe_psql('subscriber', 'DROP SUBSCRIPTION s');
+$node->stop;
+
 done_testing();
