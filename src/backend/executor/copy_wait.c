@@ -120,7 +120,7 @@ drain(AioStatementBacklog *statement)
 	AioDrainStatement(statement->estate);
 	/* the next rows may come faster */
 	statement->short_drains = short_drains;
-	statement->client_drain_ms = now_ms() - begin;
+	statement->client_drain_ms = Min(now_ms() - begin, AIO_DRAIN_MS_MAX);
 	statement->client_wait_ms = 0;
 }
 

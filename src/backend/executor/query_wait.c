@@ -8,8 +8,8 @@
  * kind; as long as others cannot see them, others can insert the same keys, and
  * the INSERT fails.  So they do not wait for long if few rows come: a timer has
  * the session look at its statements, and those that are slow insert what they
- * have when the next node of their plan is executed, which is soon.  That is
- * INVARIANT-106.
+ * have when the next node of their plan is executed, or has left out a row that
+ * its conditions filter.  That is INVARIANT-106.
  *
  * The timer costs a statement nothing while its plan runs: only for those that
  * are slow, a function of ours stands before the ExecProcNode of each node,
@@ -19,7 +19,8 @@
  * call no code of users (side_effects.c).
  *
  * Inserting few keys at a time costs more, so they wait ten times as long as
- * inserting them took the last time.
+ * inserting them took the last time.  What has been spilled stays where it is:
+ * nobody waits for that.
  *
  * Suspends:  nothing here does.
  * Errors:    as of the rows whose keys are inserted.
@@ -43,6 +44,7 @@
 #include "utils/timeout.h"
 
 volatile sig_atomic_t aio_keys_wait = false;
+bool		aio_rows_are_few = false;
 
 /* milliseconds after which the statements are looked at */
 #define TIME_MIN	(aio_debug_spill ? 1.0 : 1000.0)
@@ -107,6 +109,7 @@ AioUnwatchQueries(void)
 	if (look_timeout != MAX_TIMEOUTS && get_timeout_active(look_timeout))
 		disable_timeout(look_timeout, false);
 	aio_keys_wait = false;
+	aio_rows_are_few = false;
 }
 
 /* Nodes are executed as before. */
@@ -128,6 +131,7 @@ unwatch(AioStatementBacklog *statement)
 		}
 	}
 	statement->slow = false;
+	aio_rows_are_few = false;
 }
 
 /* Insert what a statement keeps back. */
@@ -142,12 +146,29 @@ drain(AioStatementBacklog *statement)
 		aio_current_task != NULL)
 		return;
 	INSTR_TIME_SET_CURRENT(begin);
-	AioDrainStatement(statement->estate);
+	AioDrainChecked(statement->estate);
 	INSTR_TIME_SET_CURRENT(time);
 	INSTR_TIME_SUBTRACT(time, begin);
-	statement->client_drain_ms = INSTR_TIME_GET_MILLISEC(time);
+	statement->client_drain_ms = Min(INSTR_TIME_GET_MILLISEC(time),
+									 AIO_DRAIN_MS_MAX);
 	/* the next rows may come faster */
 	statement->short_drains = short_drains;
+}
+
+/* A node of a plan has left out a row. */
+void
+AioLeftOutRow(PlanState *node)
+{
+	AioStatementBacklog *statement = AioFindStatement(node->state);
+
+	/* that one is in the middle of its own row */
+	if (IsA(node, ModifyTableState))
+		return;
+	if (statement != NULL && statement->slow)
+	{
+		unwatch(statement);
+		drain(statement);
+	}
 }
 
 /* ExecProcNode of a node that is watched */
@@ -156,8 +177,9 @@ execute_watched(PlanState *node)
 {
 	AioStatementBacklog *statement = AioFindStatement(node->state);
 	WatchedNode *watched = hash_search(statement->watched, &node, HASH_FIND, NULL);
-	ExecProcNodeMtd former = watched->former;
+	ExecProcNodeMtd former = watched != NULL ? watched->former : NULL;
 
+	/* no longer, if an extension has kept what was there before its own */
 	if (statement->slow)
 	{
 		unwatch(statement);
@@ -211,6 +233,7 @@ look(AioStatementBacklog *statement, PlanState *root)
 											 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		}
 		statement->slow = true;
+		aio_rows_are_few = true;
 		watch(root, statement);
 	}
 	statement->rows_seen = rows;
@@ -224,22 +247,22 @@ void
 AioLookAtQueries(void)
 {
 	double		ms = TIME_MIN;
-	bool		any = false;
 
 	aio_keys_wait = false;
+	aio_rows_are_few = false;
 	for (const AioGuard *guard = AioNextGuard(NULL); guard != NULL;
 		 guard = AioNextGuard(guard))
 	{
-		AioStatementBacklog *statement = NULL;
+		AioStatementBacklog *statement;
 
-		if (guard->query != NULL)
-			statement = AioFindStatement(guard->query->estate);
+		if (guard->query == NULL)
+			continue;
+		/* one that has got no row yet has none */
+		statement = AioFindStatement(guard->query->estate);
 		if (statement == NULL || !AioStatementIsAlive(statement))
 			continue;
 		look(statement, outerPlanState(guard->query->planstate));
 		ms = Max(ms, statement->client_drain_ms * TIME_FACTOR);
-		any = true;
 	}
-	if (any)
-		look_after(ms);
+	look_after(ms);
 }

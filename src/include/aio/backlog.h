@@ -50,6 +50,9 @@ extern PGDLLIMPORT bool aio_backlogs_exist;
 /* are statements to be looked at whose rows or keys may wait? */
 extern PGDLLIMPORT volatile sig_atomic_t aio_keys_wait;
 
+/* does a statement get so few rows that it does not have their keys wait? */
+extern PGDLLIMPORT bool aio_rows_are_few;
+
 /* rows applied by logical replication that may have a backlog */
 extern PGDLLIMPORT uint64 aio_rows_applied;
 
@@ -71,6 +74,7 @@ extern void AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
 								  bool session);
 extern bool AioApplyHasLocks(void);
 extern void AioLookAtQueries(void);
+extern void AioLeftOutRow(PlanState *node);
 extern void AioDrainKeysBeforeLock(const LOCKTAG *tag, LOCKMODE mode,
 								   bool session);
 

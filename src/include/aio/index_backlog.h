@@ -153,6 +153,12 @@ typedef struct AioStatementBacklog
 	bool		failed;			/* a drain did */
 } AioStatementBacklog;
 
+/*
+ * Milliseconds that a drain is said to take, at most, to whoever has keys wait
+ * ten times as long: it may have waited for somebody's lock.
+ */
+#define AIO_DRAIN_MS_MAX	1000.0
+
 /* draining fewer rows than this does not pay... */
 #define AIO_ROWS_WORTH_WHILE	500
 /* ... and after so many of them the statement collects no more */

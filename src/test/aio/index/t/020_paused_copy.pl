@@ -183,17 +183,24 @@ foreach my $source ("'$pipe'", "PROGRAM 'cat $pipe'")
 }
 
 # So has one whose query computes for ever before its next row, whether there are
-# enough rows to be collected or not.
-foreach my $rows (6000, 900)
+# enough rows to be collected or not; whether it does so in many steps, or in one
+# scan that leaves out all rows; and also if it has taken long for its first row.
+my $computes = 'SELECT NULL, NULL, count(*) FROM t a, t b, t c WHERE a.n + b.n + c.n < 0';
+$node->safe_psql('postgres', q{
+	CREATE TABLE wide (n int, x text);
+	INSERT INTO wide SELECT n, repeat('x', 100) FROM generate_series(1, 200000) n});
+foreach ([ 6000, 'computes', '', $computes ], [ 900, 'computes', '', $computes ],
+	[ 6000, 'leaves out rows', '', q{SELECT NULL, NULL, n FROM wide WHERE md5(repeat(x, 5000)) = ''} ],
+	[ 6000, 'computes, after a late first row', q{JOIN (SELECT count(*) AS least FROM t a, t b WHERE a.n < 200 AND a.n + b.n < 0) l ON n > least}, $computes ])
 {
-	my $what = "a query computes after $rows rows";
+	my ($rows, $does, $where, $rest) = @$_;
+	my $what = "a query $does after $rows rows";
 	my $insert = $node->background_psql('postgres', on_error_stop => 0);
 	my $pid = $insert->query_safe('SELECT pg_backend_pid()');
 
 	$insert->query_until(
 		qr/begun/, qq{\\echo begun
-		INSERT INTO t SELECT md5('new' || n)::uuid, md5('y' || n)::uuid, n FROM generate_series(1, $rows) n
-		  UNION ALL SELECT NULL, NULL, count(*) FROM t a, t b, t c WHERE a.n + b.n + c.n < 0;
+		INSERT INTO t SELECT md5('new' || n)::uuid, md5('y' || n)::uuid, n FROM generate_series(1, $rows) n $where UNION ALL $rest;
 		\\echo ended
 });
 	my @others = (
