@@ -66,6 +66,7 @@ class Rounds:
     # An epoch
 
     def enter(self, epoch, number):
+        self.first = number         # a round that fails to begin has one, too
         options = [f'--wal-segsize={epoch.segment}', '--data-checksums' if epoch.checksums else '--no-data-checksums']
         self.template = make_template(self.options.install, self.directory, options)
         place = pglib.make_directory(self.directory / 'epoch')
@@ -82,7 +83,7 @@ class Rounds:
         self.cluster = Cluster(self.options.install, data, place / 'server.log')
         self.schema = Schema(random.Random(f'{self.options.seed} schema {epoch.number}'), epoch.clients)
         self.memory = Memory(place / 'memory.log')
-        self.epoch, self.first, self.created = epoch, number, False
+        self.epoch, self.created = epoch, False
         if epoch.companion:
             kind = {'subscriber': Subscriber, 'standby': Follower, 'backup': Backups}[epoch.companion]
             self.companion = kind(self)
