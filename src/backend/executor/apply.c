@@ -61,6 +61,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "access/twophase.h"
 #include "access/xact.h"
 #include "aio/apply_ahead.h"
 #include "aio/backlog.h"
@@ -69,11 +70,13 @@
 #include "apply_code.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "replication/logicalproto.h"
 #include "replication/logicalrelation.h"
 #include "replication/logicalworker.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -81,6 +84,9 @@
 
 /* tables that are open at a time, with their indexes */
 #define TABLES_MAX	32
+
+/* of the locks for which there is room, these indexes may have so many */
+#define LOCKS_SHARE	16
 
 /*
  * after so many messages, or milliseconds, see whether somebody waits for an
@@ -102,6 +108,7 @@ typedef struct ApplyStatement
 	CommandId	cid;
 	HTAB	   *tables;			/* ApplyTable */
 	int			nopen;			/* of these */
+	int			nindexes;		/* of theirs */
 	bool		ended;			/* is kept for the row that is under way */
 } ApplyStatement;
 
@@ -129,6 +136,7 @@ begin_statement(CommandId cid)
 	statement->estate = estate;
 	statement->cid = cid;
 	statement->nopen = 0;
+	statement->nindexes = 0;
 	statement->ended = false;
 	ctl.keysize = sizeof(Oid);
 	ctl.entrysize = sizeof(ApplyTable);
@@ -157,6 +165,7 @@ open_table(Oid relid)
 	CurrentResourceOwner = save;
 	MemoryContextSwitchTo(old);
 	statement->nopen++;
+	statement->nindexes += rri->ri_NumIndices;
 	Assert(statement->nopen <= TABLES_MAX);
 	return rri;
 }
@@ -185,6 +194,32 @@ close_table(ApplyTable *table)
 	table->rri = NULL;
 	Assert(statement->nopen > 0);
 	statement->nopen--;
+	Assert(statement->nindexes >= rri->ri_NumIndices);
+	statement->nindexes -= rri->ri_NumIndices;
+}
+
+/*
+ * Would the indexes of one more table take more locks than we may have?  For
+ * PostgreSQL the worker has those of one table at a time, which it has in any
+ * case.  Who fails for want of room fails again when it has been restarted.
+ */
+static bool
+are_too_many(const ResultRelInfo *rri)
+{
+	int64		room = (int64) max_locks_per_xact * (MaxBackends + max_prepared_xacts);
+
+	return statement->nopen >= TABLES_MAX ||
+		(statement->nopen > 0 &&
+		 statement->nindexes + rri->ri_NumIndices > room / LOCKS_SHARE);
+}
+
+/* The table is closed: the rest of its row's entries is inserted at once. */
+static void
+collect_no_more(AioTableBacklog *backlog)
+{
+	for (int i = 0; i < backlog->nindexes; i++)
+		backlog->indexes[i].collects = false;
+	AioSumUpTable(backlog);
 }
 
 /* Insert all that has been collected, and close the tables. */
@@ -203,14 +238,9 @@ end_statement(void)
 	}
 	Assert(statement->nopen == 0);
 
-	/* the row that is under way has the rest of its entries inserted at once */
 	for (AioTableBacklog *backlog = AioGetTableBacklogs(statement->estate);
 		 backlog != NULL; backlog = backlog->next)
-	{
-		for (int i = 0; i < backlog->nindexes; i++)
-			backlog->indexes[i].collects = false;
-		AioSumUpTable(backlog);
-	}
+		collect_no_more(backlog);
 	statement->ended = true;
 }
 
@@ -467,7 +497,7 @@ backlog_for_row(ResultRelInfo *rri, CommandId cid)
 	{
 		ResultRelInfo *ours;
 
-		if (statement->nopen >= TABLES_MAX)
+		if (are_too_many(rri))
 		{
 			AioEndApply();
 			return NULL;
@@ -501,6 +531,8 @@ backlog_for_row(ResultRelInfo *rri, CommandId cid)
 	 * statement; those that wait are inserted before it is closed
 	 */
 	close_table(table);
+	if (backlog != NULL)
+		collect_no_more(backlog);
 	return NULL;
 }
 

@@ -41,6 +41,7 @@
 #include "aio/lookup.h"
 #include "aio/read.h"
 #include "aio/server.h"
+#include "aio/sibling_locks.h"
 #include "aio/task_port.h"
 #include "aio/usage.h"
 #include "catalog/catalog.h"
@@ -109,7 +110,7 @@ AioOpenIfFree(Oid relid)
 {
 	Relation	rel;
 
-	if (!ConditionalLockRelationOid(relid, AccessShareLock))
+	if (!AioLockIfFree(relid, AccessShareLock))
 		return NULL;
 	rel = AioOpenQuietly(try_relation_open, relid, NoLock);
 	if (rel == NULL)

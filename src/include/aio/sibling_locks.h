@@ -22,6 +22,7 @@ extern PGDLLIMPORT int aio_sibling_locks;
 extern void AioLetSiblingsFinish(void);
 extern bool AioSomebodyWaitsFor(Relation rel);
 extern bool AioLockIsToBeHad(const LOCKTAG *tag, LOCKMODE mode, bool session);
+extern bool AioLockIfFree(Oid relid, LOCKMODE mode);
 
 /* wherever it is about to wait for another transaction */
 static inline void

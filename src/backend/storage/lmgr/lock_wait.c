@@ -19,7 +19,10 @@
 
 #include "aio/client.h"
 #include "aio/sibling_locks.h"
+#include "catalog/catalog.h"
+#include "miscadmin.h"
 #include "storage/proc.h"
+#include "utils/inval.h"
 #include "utils/rel.h"
 
 /* A heavyweight lock is about to be waited for, in a task. */
@@ -33,22 +36,45 @@ AioLetSiblingsFinish(void)
 
 /*
  * Would whoever asks for this lock get it at once?  It is got and given back to
- * find out, unless nobody has it who could be in the way.  Not for a lock of
- * which standbys are told.
+ * find out: somebody may have it, or there may be no room for it.  Not for a
+ * lock of which standbys are told.
  */
 bool
 AioLockIsToBeHad(const LOCKTAG *tag, LOCKMODE mode, bool session)
 {
 	Assert(tag->locktag_type != LOCKTAG_RELATION || mode != AccessExclusiveLock);
 
-	/* the fast path has only locks that do not conflict with such */
-	if (LockHeldByMe(tag, mode, false) ||
-		(mode < ShareUpdateExclusiveLock && LockWaiterCount(tag) == 0))
+	if (LockHeldByMe(tag, mode, false))
 		return true;
-	if (LockAcquireExtended(tag, mode, session, true, true, NULL, false) ==
+	if (LockAcquireExtended(tag, mode, session, true, false, NULL, false) ==
 		LOCKACQUIRE_NOT_AVAIL)
 		return false;
 	LockRelease(tag, mode, session);
+	return true;
+}
+
+/*
+ * Lock a relation, if that need not be waited for, and if there is room for the
+ * lock: who only guesses that he needs it raises no error that PostgreSQL would
+ * not.  A shared relation's lock is another one.
+ */
+bool
+AioLockIfFree(Oid relid, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+	LOCALLOCK  *lock;
+	LockAcquireResult result;
+
+	SET_LOCKTAG_RELATION(tag, IsSharedRelation(relid) ? InvalidOid : MyDatabaseId,
+						 relid);
+	result = LockAcquireExtended(&tag, mode, false, true, false, &lock, false);
+	if (result == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	if (result != LOCKACQUIRE_ALREADY_CLEAR)
+	{
+		AcceptInvalidationMessages();
+		MarkLockClear(lock);
+	}
 	return true;
 }
 

@@ -23,6 +23,7 @@
 
 #include "access/genam.h"
 #include "access/relation.h"
+#include "aio/sibling_locks.h"
 #include "common/relpath.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -94,7 +95,7 @@ AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
 	Relation	rel;
 
 	if (!OidIsValid(relid) ||
-		!ConditionalLockRelationOid(relid, AccessShareLock))
+		!AioLockIfFree(relid, AccessShareLock))
 		return;
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL)

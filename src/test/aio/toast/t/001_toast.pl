@@ -242,6 +242,21 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	$node->safe_psql('postgres', 'VACUUM FULL parts_2; DROP TABLE parts_2; VACUUM items');
 	like($session->query(q{SELECT count(*) FROM parts_1}), qr/^\d+$/, "$method: other tables go meanwhile");
 	$session->quit;
+
+	# Catalogs that all databases share are locked as such.
+	$node->safe_psql('postgres', q{
+		DO $$
+		BEGIN
+			FOR i IN 1 .. 20 LOOP
+				EXECUTE format('CREATE ROLE shared_%s', i);
+				EXECUTE format('COMMENT ON ROLE shared_%s IS %L', i, (SELECT string_agg(md5(j::text), '') FROM generate_series(1, 250) j));
+			END LOOP;
+		END $$;
+		SELECT FROM pg_buffercache_evict_all()});
+	is( $node->safe_psql('postgres', "$_; SELECT count(*), min(length(description)) FROM pg_shdescription WHERE classoid = 'pg_authid'::regclass"),
+		'20|8000', "$method: values of a shared catalog, $_")
+	  foreach $ahead, @forced;
+	$node->safe_psql('postgres', join ';', map { "DROP ROLE shared_$_" } 1 .. 20);
 	check_log($node, $method);
 
 	# Pages of a large value are read together, if there is memory for many of them.
