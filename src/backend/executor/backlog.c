@@ -53,9 +53,6 @@ int			aio_index_batch_memory = 64 * 1024;
 #ifdef USE_ASSERT_CHECKING
 /* aio.debug_rows_before_batch */
 int			aio_debug_rows_before_batch = AIO_ROWS_BEFORE_BATCH;
-
-/* aio.debug_spill */
-bool		aio_debug_spill = false;
 #endif
 
 /* aio.batch_unique_keys */
@@ -464,6 +461,7 @@ AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows)
 {
 	Assert(nrows > 0);
 	table->rows += nrows;
+	table->statement->rows_taken += nrows;
 	return table->collects &&
 		table->rows - nrows >= (uint64) aio_debug_rows_before_batch &&
 		table->statement->cid == cid &&

@@ -52,19 +52,28 @@ start_anew(AioStatementBacklog *statement)
 	statement->rows = 0;
 	statement->entries_max = 0;
 	statement->keys = false;
+	statement->keys_from = 0;
 	statement->drains++;
 }
 
+/* What is inserted of a statement's backlog. */
+typedef enum DrainWhat
+{
+	DRAIN_KEYS,					/* what others wait for */
+	DRAIN_MEMORY,				/* all that is in memory */
+	DRAIN_ALL,
+} DrainWhat;
+
 /*
- * Insert all that a statement has collected, or all that is in memory.
+ * Insert what a statement has collected.
  */
 static void
-drain(AioStatementBacklog *statement, bool spilled)
+drain(AioStatementBacklog *statement, DrainWhat what)
 {
 	AioCheckDrains(statement);
 	if (AioBacklogIsEmpty(statement) || statement->draining)
 		return;
-	if (!spilled && statement->bytes == 0 && statement->rows_kept == 0)
+	if (what == DRAIN_MEMORY && statement->bytes == 0 && statement->rows_kept == 0)
 	{
 		/* nothing else is */
 		start_anew(statement);
@@ -72,7 +81,11 @@ drain(AioStatementBacklog *statement, bool spilled)
 	}
 
 	aio_session_stats_data.batches++;
-	if (statement->rows < AIO_ROWS_WORTH_WHILE)
+	if (what == DRAIN_KEYS)
+	{
+		/* tells nothing about those to come */
+	}
+	else if (statement->rows < AIO_ROWS_WORTH_WHILE)
 		statement->short_drains++;
 	else
 		statement->short_drains = 0;
@@ -84,13 +97,15 @@ drain(AioStatementBacklog *statement, bool spilled)
 		INJECTION_POINT("aio-drain", NULL);
 		AioFlushKeptRows(statement);
 		AioDrainKeys(statement);
-		for (AioTableBacklog *table = statement->tables; table; table = table->next)
+		for (AioTableBacklog *table = statement->tables;
+			 table != NULL && what != DRAIN_KEYS; table = table->next)
 		{
 			for (int i = 0; i < table->nindexes; i++)
 			{
 				AioIndexBacklog *backlog = &table->indexes[i];
 
-				if (!backlog->batch.unique && (spilled || backlog->sort == NULL))
+				if (!backlog->batch.unique &&
+					(what == DRAIN_ALL || backlog->sort == NULL))
 					AioDrainIndex(backlog);
 			}
 		}
@@ -104,7 +119,16 @@ drain(AioStatementBacklog *statement, bool spilled)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	start_anew(statement);
+	if (what != DRAIN_KEYS)
+		start_anew(statement);
+	else
+	{
+		Assert(statement->rows_kept == 0 && statement->nconflicts == 0);
+		statement->keys = false;
+		statement->keys_from = statement->rows;
+		statement->client_wait_ms = 0;
+		statement->drains++;
+	}
 }
 
 /*
@@ -120,7 +144,7 @@ AioDrainStatement(EState *estate)
 		return;
 	if (!statement->draining && !statement->failed)
 		AioFlushKeptRows(statement);
-	drain(statement, true);
+	drain(statement, DRAIN_ALL);
 }
 
 /*
@@ -149,7 +173,22 @@ AioDrainChecked(EState *estate)
 
 	Assert(AioBacklogIsChecked(estate));
 	AioFlushKeptRows(statement);
-	drain(statement, false);
+	drain(statement, DRAIN_MEMORY);
+}
+
+/*
+ * A statement is slow: insert the keys of its rows, which others wait for, or
+ * take.  All other entries stay where they are.
+ */
+void
+AioClaimKeys(EState *estate)
+{
+	AioStatementBacklog *statement = AioFindStatement(estate);
+
+	Assert(AioBacklogIsChecked(estate));
+	AioFlushKeptRows(statement);
+	if (statement->keys)
+		drain(statement, DRAIN_KEYS);
 }
 
 /*
@@ -269,7 +308,7 @@ check_order(AioTableBacklog *table, AioScope *scope)
 	if (keys_in_order(table) && !table->statement->draining)
 	{
 		join(scope);
-		drain(table->statement, true);
+		drain(table->statement, DRAIN_ALL);
 		for (int i = 0; i < table->nindexes; i++)
 		{
 			if (table->indexes[i].batch.unique)
@@ -303,7 +342,7 @@ AioBacklogConsider(AioTableBacklog *table, AioScope *scope)
 		statement->entries_max >= ENTRIES_MAX)
 	{
 		join(scope);
-		drain(statement, true);
+		drain(statement, DRAIN_ALL);
 	}
 	else if (AioMemoryNeeded(statement) >= (Size) aio_index_batch_memory * 1024)
 	{
@@ -313,6 +352,6 @@ AioBacklogConsider(AioTableBacklog *table, AioScope *scope)
 		spilled = AioSpill(statement);
 		if (!spilled || statement->bytes > 0 || statement->rows_kept > 0)
 			aio_session_stats_data.batches_full++;
-		drain(statement, !spilled);
+		drain(statement, spilled ? DRAIN_MEMORY : DRAIN_ALL);
 	}
 }

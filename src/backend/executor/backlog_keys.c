@@ -315,7 +315,7 @@ static void
 insert_in_portions(AioTableBacklog *table)
 {
 	/* the row that is being inserted may have some, too */
-	for (uint32 row = 0; row <= table->statement->rows;)
+	for (uint32 row = table->statement->keys_from; row <= table->statement->rows;)
 	{
 		row = insert_portion(table, row);
 		MemoryContextReset(CurrentMemoryContext);

@@ -115,13 +115,9 @@ static void
 drain(AioStatementBacklog *statement)
 {
 	double		begin = now_ms();
-	int			short_drains = statement->short_drains;
 
-	AioDrainStatement(statement->estate);
-	/* the next rows may come faster */
-	statement->short_drains = short_drains;
+	AioClaimKeys(statement->estate);
 	statement->client_drain_ms = Min(now_ms() - begin, AIO_DRAIN_MS_MAX);
-	statement->client_wait_ms = 0;
 }
 
 /* COPY is about to read a message: the keys do not wait for its beginning. */

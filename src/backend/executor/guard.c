@@ -173,17 +173,14 @@ AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
 	AioGuardBegin(&guard, query, NULL);
 	PG_TRY();
 	{
-		AioWatchQueries();
 		run(query, direction, count);
 	}
 	PG_CATCH();
 	{
 		AioGuardEnd(&guard);
-		AioUnwatchQueries();
 		settle(&guard);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	AioGuardEnd(&guard);
-	AioUnwatchQueries();
 }

@@ -25,6 +25,7 @@ typedef struct AioGuard
 	QueryDesc  *query;			/* that is executed; or */
 	CopyFromState cstate;		/* that is read from */
 	EState	   *backlog_of;		/* whose rows or enforced keys wait */
+	bool		waits;			/* they may */
 
 	/* what held when it began */
 	AioErrorPoint point;
@@ -35,10 +36,12 @@ typedef struct AioGuard
 } AioGuard;
 
 /* guard_stack.c */
+extern double aio_look_ms;
 extern void AioGuardBegin(AioGuard *guard, QueryDesc *query,
 						  CopyFromState cstate);
 extern void AioGuardEnd(AioGuard *guard);
 extern const AioGuard *AioNextGuard(const AioGuard *guard);
+extern void AioLookAfter(double ms);
 extern bool AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate,
 										  CopyFromState cstate);
 

@@ -7,6 +7,9 @@
  * it fails, too (guard.c).  Rows may wait if there is a guard, and if the rows
  * that come after a failing one have no side effects (side_effects.c).
  *
+ * As soon as one may, a timer has the session look at it now and then
+ * (query_wait.c), until the last statement has ended of which one may.
+ *
  * Guards are on the stacks of the functions that run statements, each linked to
  * the one outside of it.  Each function takes its own away, also after errors.
  *
@@ -20,11 +23,60 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "aio/backlog.h"
+#include "aio/io_internal.h"
+#include "aio/slots.h"
 #include "guard.h"
 #include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/timeout.h"
+
+#ifdef USE_ASSERT_CHECKING
+/* aio.debug_spill; also asked by who has keys wait, so it is here */
+bool		aio_debug_spill = false;
+#endif
+
+volatile sig_atomic_t aio_keys_wait = false;
+bool		aio_rows_are_few = false;
+
+/* milliseconds after which statements are looked at whose rows or keys wait */
+#define TIME_MIN	(aio_debug_spill ? 1.0 : 1000.0)
+double		aio_look_ms = 0;
+static TimeoutId look_timeout = MAX_TIMEOUTS;
 
 /* the statement that began last and runs still */
 static AioGuard *innermost = NULL;
+
+static void
+at_timeout(void)
+{
+	aio_keys_wait = true;
+	InterruptPending = true;
+	SetLatch(MyLatch);
+}
+
+/*
+ * Have the session look at its statements after so many milliseconds, or a
+ * little later.
+ */
+void
+AioLookAfter(double ms)
+{
+	if (look_timeout == MAX_TIMEOUTS)
+		look_timeout = RegisterTimeout(AIO_TIMEOUT_LOOK, at_timeout);
+	aio_look_ms = Min(Max(ms, TIME_MIN), (double) PG_INT32_MAX);
+	enable_timeout_after(look_timeout, (int) aio_look_ms);
+}
+
+/* Nothing waits any more. */
+static void
+stop_looking(void)
+{
+	if (look_timeout != MAX_TIMEOUTS && get_timeout_active(look_timeout))
+		disable_timeout(look_timeout, false);
+	aio_keys_wait = false;
+	aio_rows_are_few = false;
+}
 
 /* A statement begins: query, or COPY from cstate. */
 void
@@ -36,6 +88,7 @@ AioGuardBegin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 	guard->query = query;
 	guard->cstate = cstate;
 	guard->backlog_of = query != NULL ? query->estate : NULL;
+	guard->waits = false;
 	AioMarkErrorPoint(&guard->point);
 	if (query != NULL)
 		guard->point.memory_context = query->estate->es_query_cxt;
@@ -51,6 +104,12 @@ AioGuardEnd(AioGuard *guard)
 {
 	Assert(innermost == guard);
 	innermost = guard->outer;
+	for (const AioGuard *outer = innermost; outer != NULL; outer = outer->outer)
+	{
+		if (outer->waits)
+			return;
+	}
+	stop_looking();
 }
 
 /* The guard outside of another one, or after NULL the innermost; or NULL. */
@@ -85,5 +144,8 @@ AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate, CopyFromState 
 		return false;
 	Assert(guard->backlog_of == NULL || guard->backlog_of == estate);
 	guard->backlog_of = estate;
+	guard->waits = true;
+	if (look_timeout == MAX_TIMEOUTS || !get_timeout_active(look_timeout))
+		AioLookAfter(0);
 	return true;
 }

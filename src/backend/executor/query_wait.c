@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * query_wait.c
- *	  INSERT does not keep keys back while its query computes.
+ *	  INSERT does not keep keys back while its query computes, nor COPY while it
+ *	  leaves out rows.
  *
  * PostgreSQL inserts the keys of a row before it asks the query for the next
  * one.  Keys of a backlog, and rows that are kept back, wait for more of their
  * kind; as long as others cannot see them, others can insert the same keys, and
  * the INSERT fails.  So they do not wait for long if few rows come: a timer has
- * the session look at its statements, and those that are slow insert what they
- * have when the next node of their plan is executed, or has left out a row that
- * its conditions filter.  That is INVARIANT-106.
+ * the session look at its statements, and those that are slow insert their keys
+ * when the next node of their plan is executed, or has left out a row that its
+ * conditions filter; or before COPY's next row.  That is INVARIANT-106.
  *
  * The timer costs a statement nothing while its plan runs: only for those that
  * are slow, a function of ours stands before the ExecProcNode of each node,
@@ -19,8 +20,8 @@
  * call no code of users (side_effects.c).
  *
  * Inserting few keys at a time costs more, so they wait ten times as long as
- * inserting them took the last time.  What has been spilled stays where it is:
- * nobody waits for that.
+ * inserting them took the last time.  Entries of other indexes stay where they
+ * are: nobody waits for these.
  *
  * Suspends:  nothing here does.
  * Errors:    as of the rows whose keys are inserted.
@@ -32,22 +33,14 @@
  */
 #include "postgres.h"
 
+#include "aio/copy_wait.h"
 #include "aio/index_backlog.h"
 #include "aio/io_internal.h"
-#include "aio/slots.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "portability/instr_time.h"
-#include "storage/latch.h"
-#include "utils/timeout.h"
-
-volatile sig_atomic_t aio_keys_wait = false;
-bool		aio_rows_are_few = false;
-
-/* milliseconds after which the statements are looked at */
-#define TIME_MIN	(aio_debug_spill ? 1.0 : 1000.0)
 
 /* how many times as long as inserting the keys took */
 #define TIME_FACTOR	10
@@ -62,63 +55,19 @@ typedef struct WatchedNode
 	ExecProcNodeMtd former;
 } WatchedNode;
 
-static TimeoutId look_timeout = MAX_TIMEOUTS;
-
-/* milliseconds between two looks */
-static double interval;
-
 static TupleTableSlot *execute_watched(PlanState *node);
 
-static void
-at_timeout(void)
-{
-	aio_keys_wait = true;
-	InterruptPending = true;
-	SetLatch(MyLatch);
-}
-
-static void
-look_after(double ms)
-{
-	interval = Min(ms, (double) PG_INT32_MAX);
-	enable_timeout_after(look_timeout, (int) interval);
-}
-
-/*
- * A statement begins of which rows or keys may wait, in a guard.
- */
-void
-AioWatchQueries(void)
-{
-	if (look_timeout == MAX_TIMEOUTS)
-		look_timeout = RegisterTimeout(AIO_TIMEOUT_LOOK, at_timeout);
-	if (!get_timeout_active(look_timeout))
-		look_after(TIME_MIN);
-}
-
-/* One has ended. */
-void
-AioUnwatchQueries(void)
-{
-	for (const AioGuard *guard = AioNextGuard(NULL); guard != NULL;
-		 guard = AioNextGuard(guard))
-	{
-		if (guard->query != NULL)
-			return;
-	}
-	if (look_timeout != MAX_TIMEOUTS && get_timeout_active(look_timeout))
-		disable_timeout(look_timeout, false);
-	aio_keys_wait = false;
-	aio_rows_are_few = false;
-}
-
-/* Nodes are executed as before. */
+/* Its keys are about to be inserted, and nodes are executed as before. */
 static void
 unwatch(AioStatementBacklog *statement)
 {
 	HASH_SEQ_STATUS scan;
 	WatchedNode *watched;
 
+	statement->slow = false;
+	aio_rows_are_few = false;
+	if (statement->watched == NULL)
+		return;
 	hash_seq_init(&scan, statement->watched);
 	while ((watched = hash_seq_search(&scan)) != NULL)
 	{
@@ -130,15 +79,12 @@ unwatch(AioStatementBacklog *statement)
 			hash_search(statement->watched, &watched->node, HASH_REMOVE, NULL);
 		}
 	}
-	statement->slow = false;
-	aio_rows_are_few = false;
 }
 
 /* Insert what a statement keeps back. */
 static void
 drain(AioStatementBacklog *statement)
 {
-	int			short_drains = statement->short_drains;
 	instr_time	begin;
 	instr_time	time;
 
@@ -146,13 +92,11 @@ drain(AioStatementBacklog *statement)
 		aio_current_task != NULL)
 		return;
 	INSTR_TIME_SET_CURRENT(begin);
-	AioDrainChecked(statement->estate);
+	AioClaimKeys(statement->estate);
 	INSTR_TIME_SET_CURRENT(time);
 	INSTR_TIME_SUBTRACT(time, begin);
 	statement->client_drain_ms = Min(INSTR_TIME_GET_MILLISEC(time),
 									 AIO_DRAIN_MS_MAX);
-	/* the next rows may come faster */
-	statement->short_drains = short_drains;
 }
 
 /* A node of a plan has left out a row. */
@@ -168,6 +112,22 @@ AioLeftOutRow(PlanState *node)
 	{
 		unwatch(statement);
 		drain(statement);
+	}
+}
+
+/* COPY is about to read its next row, and somebody is slow. */
+void
+AioClaimKeysOfCopy(CopyFromState cstate)
+{
+	for (AioStatementBacklog *statement = AioNextStatement(NULL);
+		 statement != NULL; statement = AioNextStatement(statement))
+	{
+		if (statement->cstate == cstate && statement->slow)
+		{
+			unwatch(statement);
+			drain(statement);
+			return;
+		}
 	}
 }
 
@@ -211,18 +171,19 @@ watch(PlanState *node, void *context)
 
 /*
  * Look at a statement of which rows or keys may wait: has it got few rows since
- * the last look, and inserted the keys of none?
+ * the last look, and inserted the keys of none?  root is the plan of its rows,
+ * or NULL.
  */
 static void
 look(AioStatementBacklog *statement, PlanState *root)
 {
-	uint64		rows = statement->estate->es_processed;
+	uint64		rows = statement->rows_taken;
 
 	if (AioBacklogIsChecked(statement->estate) &&
 		statement->drains == statement->drains_seen &&
-		(rows - statement->rows_seen) * 1000.0 < ROWS_PER_SECOND * interval)
+		(rows - statement->rows_seen) * 1000.0 < ROWS_PER_SECOND * aio_look_ms)
 	{
-		if (statement->watched == NULL)
+		if (statement->watched == NULL && root != NULL)
 		{
 			HASHCTL		ctl;
 
@@ -246,8 +207,11 @@ look(AioStatementBacklog *statement, PlanState *root)
 void
 AioLookAtQueries(void)
 {
-	double		ms = TIME_MIN;
+	double		ms = 0;
 
+	/* a plan may be deeper than a task's stack; the next interrupt will do */
+	if (aio_current_task != NULL)
+		return;
 	aio_keys_wait = false;
 	aio_rows_are_few = false;
 	for (const AioGuard *guard = AioNextGuard(NULL); guard != NULL;
@@ -255,14 +219,14 @@ AioLookAtQueries(void)
 	{
 		AioStatementBacklog *statement;
 
-		if (guard->query == NULL)
-			continue;
-		/* one that has got no row yet has none */
-		statement = AioFindStatement(guard->query->estate);
+		/* one that has got few rows has none */
+		statement = guard->backlog_of != NULL ?
+			AioFindStatement(guard->backlog_of) : NULL;
 		if (statement == NULL || !AioStatementIsAlive(statement))
 			continue;
-		look(statement, outerPlanState(guard->query->planstate));
+		look(statement, guard->query != NULL ?
+			 outerPlanState(guard->query->planstate) : NULL);
 		ms = Max(ms, statement->client_drain_ms * TIME_FACTOR);
 	}
-	look_after(ms);
+	AioLookAfter(ms);
 }

@@ -34,6 +34,17 @@ extern size_t AioReadCopyFile(void *buffer, size_t nbytes,
 /* copy_read_data() */
 extern void AioBeforeAwaitingPublisher(pgsocket socket);
 
+/* query_wait.c */
+extern void AioClaimKeysOfCopy(CopyFromState cstate);
+
+/* CopyFrom(): another row is wanted */
+static inline void
+AioBeforeCopyRow(CopyFromState cstate)
+{
+	if (unlikely(aio_rows_are_few))
+		AioClaimKeysOfCopy(cstate);
+}
+
 /* CopyGetData(): another message is wanted */
 static inline void
 AioBeforeCopyMessage(CopyFromState cstate)

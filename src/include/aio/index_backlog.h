@@ -134,6 +134,7 @@ typedef struct AioStatementBacklog
 	int			rows_kept;		/* rows that are not even in the heap */
 	Size		bytes_kept;
 	uint32		rows;			/* inserted since the last drain */
+	uint32		keys_from;		/* of these, the first that may have keys */
 	uint64		base_line;		/* less than the line of any of them */
 	int			short_drains;
 	double		client_wait_ms; /* since the last drain for that reason, or */
@@ -141,6 +142,7 @@ typedef struct AioStatementBacklog
 	uint64		drains;
 	uint64		drains_seen;	/* of these, and of */
 	uint64		rows_seen;		/* its rows, when it was looked at last */
+	uint64		rows_taken;		/* its rows, since it has a backlog */
 	HTAB	   *watched;		/* nodes that have it drained, or NULL */
 	bool		slow;			/* they do */
 	AioConflict *conflicts;
@@ -242,13 +244,10 @@ extern void AioDrainKeys(AioStatementBacklog *statement);
 extern void AioDrainKeysBefore(EState *estate);
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
 extern void AioDrainChecked(EState *estate);
+extern void AioClaimKeys(EState *estate);
 
 /* backlog_recheck.c */
 extern void AioCheckConflicts(AioStatementBacklog *statement);
-
-/* query_wait.c */
-extern void AioWatchQueries(void);
-extern void AioUnwatchQueries(void);
 
 /* apply.c */
 extern AioTableBacklog *AioApplyBacklog(ResultRelInfo *rri, CommandId cid);

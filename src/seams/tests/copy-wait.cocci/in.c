@@ -1,3 +1,23 @@
+uint64
+CopyFrom(CopyFromState cstate)
+{
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+
+		ResetPerTupleExprContext(estate);
+		if (!NextCopyFrom(cstate, econtext, values, nulls))
+			break;
+	}
+	return processed;
+}
+
+void
+other(CopyFromState cstate)
+{
+	ResetPerTupleExprContext(estate);
+}
+
 static int
 CopyGetData(CopyFromState cstate, void *databuf, int minread, int maxread)
 {

@@ -1,3 +1,24 @@
+uint64
+CopyFrom(CopyFromState cstate)
+{
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+
+		AioBeforeCopyRow(cstate);
+		ResetPerTupleExprContext(estate);
+		if (!NextCopyFrom(cstate, econtext, values, nulls))
+			break;
+	}
+	return processed;
+}
+
+void
+other(CopyFromState cstate)
+{
+	ResetPerTupleExprContext(estate);
+}
+
 static int
 CopyGetData(CopyFromState cstate, void *databuf, int minread, int maxread)
 {

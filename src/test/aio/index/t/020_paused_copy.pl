@@ -3,7 +3,8 @@
 # A COPY whose client pauses has claimed the keys of the rows that it has got, as
 # in PostgreSQL, wherever the pause comes: others that insert the same keys wait.
 # So has one whose rows come through a pipe, and one of a subscriber, when who
-# sends them pauses, and an INSERT that waits for a lock, or whose query computes.
+# sends them pauses, one that leaves out rows, and an INSERT that waits for a
+# lock, or whose query computes.
 # In single-user mode, rows come through the pipe of the commands.
 
 use strict;
@@ -195,6 +196,8 @@ foreach ([ 6000, 'computes', '', $computes ], [ 900, 'computes', '', $computes ]
 {
 	my ($rows, $does, $where, $rest) = @$_;
 	my $what = "a query $does after $rows rows";
+	# of many rows, the first thousand are inserted one by one
+	my ($first, $second) = $rows > 1000 ? (3000, 2500) : (300, 250);
 	my $insert = $node->background_psql('postgres', on_error_stop => 0);
 	my $pid = $insert->query_safe('SELECT pg_backend_pid()');
 
@@ -204,8 +207,8 @@ foreach ([ 6000, 'computes', '', $computes ], [ 900, 'computes', '', $computes ]
 		\\echo ended
 });
 	my @others = (
-		waits($what, md5_hex('new300'), md5_hex('z1')),
-		waits($what, md5_hex('z2'), md5_hex('y250')));
+		waits($what, md5_hex("new$first"), md5_hex('z1')),
+		waits($what, md5_hex('z2'), md5_hex("y$second")));
 	$control->query_safe("SELECT pg_cancel_backend($pid)");
 	$insert->query_until(qr/ended/, '');
 	like($insert->{stderr}, qr/canceling statement/, "$what: until it is cancelled");
@@ -218,6 +221,36 @@ foreach ([ 6000, 'computes', '', $computes ], [ 900, 'computes', '', $computes ]
 	is($node->safe_psql('postgres', 'WITH d AS (DELETE FROM t WHERE n = 0 RETURNING 1) SELECT count(*) FROM d'), 2, "$what: which are there");
 	$insert->quit;
 	$node->safe_psql('postgres', 'VACUUM t');
+}
+
+# So has a COPY that leaves out all the other rows, and takes long for it.
+{
+	my $what = 'a COPY leaves out rows';
+	my $file = PostgreSQL::Test::Utils::tempdir . '/file';
+	my $copy = $node->background_psql('postgres', on_error_stop => 0);
+	my $pid = $copy->query_safe('SELECT pg_backend_pid()');
+
+	append_to_file($file, join '', @rows, map { row($_) } 6001 .. 300000);
+	$copy->query_until(
+		qr/begun/, qq{\\echo begun
+		COPY t FROM '$file' WHERE n <= 6000 OR md5(repeat(id::text, 10000)) = '';
+		\\echo ended
+});
+	my @others = (
+		waits($what, md5_hex('new3000'), md5_hex('z1')),
+		waits($what, md5_hex('z2'), md5_hex('y2500')));
+	$control->query_safe("SELECT pg_cancel_backend($pid)");
+	$copy->query_until(qr/ended/, '');
+	like($copy->{stderr}, qr/canceling statement.*COPY t, line/s, "$what: until it is cancelled");
+	foreach (@others)
+	{
+		$_->query_until(qr/ended/, '');
+		is($_->{stderr}, '', "$what: who waited inserts its row");
+		$_->quit;
+	}
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE n = 0');
+	$node->safe_psql('postgres', 'VACUUM t');
+	$copy->quit;
 }
 
 # To find out whether keys may wait gets no lock on a partition's parent, for
