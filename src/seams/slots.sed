@@ -7,7 +7,7 @@
 #
 # target: src/backend/utils/cache/inval.c AIO_SYSCACHE_CALLBACKS+1 AIO_RELCACHE_CALLBACKS+1
 # target: src/backend/storage/ipc/ipc.c AIO_EXITS+1
-# target: src/backend/utils/misc/timeout.c AIO_TIMEOUTS+4
+# target: src/backend/utils/misc/timeout.c AIO_TIMEOUTS+4 AIO_TIMEOUT_IS_OURS+1 id+1
 #   in InitializeTimeouts RegisterTimeout disable_all_timeouts
 # include: aio/slots.h
 
@@ -16,4 +16,4 @@ s|^(#define MAX_RELCACHE_CALLBACKS )([0-9]+)$|\1(\2 + AIO_RELCACHE_CALLBACKS)|
 s|^(#define MAX_ON_EXITS )([0-9]+)$|\1(\2 + AIO_EXITS)|
 s|^(static timeout_params .*\[MAX_TIMEOUTS)(\];)$|\1 + AIO_TIMEOUTS\2|
 s|^(\tfor \(i = 0; i < MAX_TIMEOUTS)(; i\+\+\))$|\1 + AIO_TIMEOUTS\2|
-/^RegisterTimeout\(/,/^}/ s|^(\tif \(id )>=( USER_TIMEOUT\))$|\1==\2|
+/^RegisterTimeout\(/,/^}/ s|^(\tif \(id >= USER_TIMEOUT)(\))$|\1 \&\& !AIO_TIMEOUT_IS_OURS(id)\2|

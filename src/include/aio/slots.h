@@ -26,8 +26,8 @@
 #define AIO_EXITS	6
 
 /*
- * RegisterTimeout(): not USER_TIMEOUT, by which it looks for a free one.  They
- * begin behind MAX_TIMEOUTS, which stands for none.
+ * RegisterTimeout(): it looks for a free one for who asks for USER_TIMEOUT, or
+ * whatever is larger.  Ours begin behind MAX_TIMEOUTS, which stands for none.
  */
 #define AIO_TIMEOUT_HOLD	((TimeoutId) (MAX_TIMEOUTS + 1))
 #define AIO_TIMEOUT_IDLE	((TimeoutId) (MAX_TIMEOUTS + 2))
@@ -35,5 +35,8 @@
 
 /* with the gap */
 #define AIO_TIMEOUTS	4
+
+#define AIO_TIMEOUT_IS_OURS(id) \
+	((id) > MAX_TIMEOUTS && (id) < MAX_TIMEOUTS + AIO_TIMEOUTS)
 
 #endif							/* AIO_SLOTS_H */

@@ -18,7 +18,7 @@ InitializeTimeouts(void)
 TimeoutId
 RegisterTimeout(TimeoutId id, timeout_handler_proc handler)
 {
-	if (id == USER_TIMEOUT)
+	if (id >= USER_TIMEOUT && !AIO_TIMEOUT_IS_OURS(id))
 	{
 		for (id = USER_TIMEOUT; id < MAX_TIMEOUTS; id++)
 			if (list[id].handler == NULL)
