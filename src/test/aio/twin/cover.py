@@ -1,0 +1,66 @@
+"""Which scenarios to play: a covering array of all pairs of values, and random ones after that; and which pairs were."""
+import itertools
+import random
+
+from allpairspy import AllPairs
+
+from dimensions import DIMENSIONS, impossible
+
+
+def possible(values):
+    """These values, or plain ones for those with which nothing could be seen of an earlier dimension's."""
+    values = {name: values[name] for name in DIMENSIONS}
+    for one, other in itertools.combinations(DIMENSIONS, 2):
+        if impossible({one: values[one], other: values[other]}):
+            plain = next(iter(DIMENSIONS[other]))
+            # or of this one, if what is plain for the other makes no sense with it, either
+            if values[other] == plain or impossible({one: values[one], other: plain}):
+                values[one] = next(iter(DIMENSIONS[one]))
+            else:
+                values[other] = plain
+    return values
+
+
+def pairs():
+    """All pairs of values that a scenario may have."""
+    for one, other in itertools.combinations(DIMENSIONS, 2):
+        for first, second in itertools.product(DIMENSIONS[one], DIMENSIONS[other]):
+            if not impossible({one: first, other: second}):
+                yield (one, first), (other, second)
+
+
+def covering(seed):
+    """Values of scenarios that have all pairs among them, in random order of dimensions and values."""
+    rng, coverage = random.Random(seed), Coverage()
+    names = list(DIMENSIONS)
+    rng.shuffle(names)
+    choices = [rng.sample(list(DIMENSIONS[name]), len(DIMENSIONS[name])) for name in names]
+    for row in AllPairs(choices):
+        values = possible(dict(zip(names, row)))
+        coverage.add(values)
+        yield values
+    # pairs that were in rows with something impossible
+    for pair in sorted(map(sorted, coverage.missing())):
+        if frozenset(pair) not in coverage.seen:
+            values = possible({**anything(rng), **dict(pair)})
+            coverage.add(values)
+            yield values
+
+
+def anything(rng):
+    """Values at random, some or most of them plain: what goes wrong in the rest is not hidden by what fails first."""
+    plain = rng.random() * 0.9
+    return possible({name: next(iter(choices)) if rng.random() < plain else rng.choice(list(choices))
+                     for name, choices in DIMENSIONS.items()})
+
+
+class Coverage:
+    def __init__(self):
+        self.all = {frozenset(pair) for pair in pairs()}
+        self.seen = set()
+
+    def add(self, values):
+        self.seen.update(frozenset(pair) for pair in itertools.combinations(values.items(), 2))
+
+    def missing(self):
+        return self.all - self.seen

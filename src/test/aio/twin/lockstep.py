@@ -1,0 +1,349 @@
+"""Play a scenario step by step on two servers, and say what differs.
+
+After each step a server is given time until it has settled: every session has answered, or waits for a lock of another
+session, or for its client.  Then what was said, who waits for whom, and which locks of users' relations are held must be
+the same.  At the end the same is asked about what is left: rows by the heap and by each index, amcheck, statistics.
+
+Nothing here sleeps in order to let something happen: what is waited for is asked for.
+"""
+import dataclasses
+import fcntl
+import struct
+import termios
+import time
+
+import known
+import talk
+import wire
+
+LIMIT = 60          # seconds after which something hangs
+PAUSE = 0.004       # seconds of silence before the server is asked why it is silent
+SCHEMA = 'twin'
+
+WAITING = """
+SELECT a.pid, coalesce(a.wait_event, ''),
+       pg_isolation_test_session_is_blocked(a.pid, '{%s}') OR pg_blocking_pids(a.pid) <> '{}', pg_blocking_pids(a.pid)::text
+FROM pg_stat_activity a WHERE a.pid IN (%s)"""
+
+LOCKS = f"""
+SELECT DISTINCT l.pid, c.relname, c.relkind::text, l.mode, l.granted
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE l.pid IN (%s) AND l.locktype IN ('relation', 'tuple') AND n.nspname = '{SCHEMA}'
+ORDER BY 1, 2, 3, 4, 5"""
+
+
+@dataclasses.dataclass
+class Step:
+    session: int
+    action: str                 # a method of talk.Session, or one of those of Side
+    arguments: tuple = ()
+    ordered: bool = True        # may a client rely on the order of rows?
+
+    def text(self):
+        words = ', '.join(repr(argument) if len(repr(argument)) < 2000 else repr(argument)[:2000] + '...'
+                          for argument in self.arguments)
+        return f's{self.session}.{self.action}({words})'
+
+
+@dataclasses.dataclass
+class Scenario:
+    setup: list                                     # statements of a superuser
+    steps: list
+    sessions: int = 1
+    checks: list = dataclasses.field(default_factory=list)      # queries about what is left, also with an index alone
+    settings: dict = dataclasses.field(default_factory=dict)    # of ours only
+    values: dict = dataclasses.field(default_factory=dict)
+    impatient: set = dataclasses.field(default_factory=set)     # sessions that do not wait for locks for long
+
+
+@dataclasses.dataclass
+class Difference:
+    where: str
+    what: str
+    stock: object
+    ours: object
+
+    def text(self):
+        stock, ours = first_difference(self.stock, self.ours)
+        return f'{self.where}: {self.what}\n  stock: {stock}\n  ours:  {ours}'
+
+
+class Hangs(Exception):
+    """A side does not settle."""
+
+
+class Side:
+    """One of the two servers, with the sessions of a scenario."""
+
+    def __init__(self, cluster, ours):
+        self.cluster, self.ours = cluster, ours
+        self.control = cluster.connect('-c search_path=' + SCHEMA)
+        self.sessions, self.edges = [], []
+        self.expecting, self.leaving = set(), set()     # numbers of sessions: paused; gone, but for their processes
+
+    def path(self):
+        return f'{self.cluster.socket_dir}/.s.PGSQL.{self.cluster.port}'
+
+    def begin(self, scenario):
+        self.impatient, self.rows = scenario.impatient, {}
+        for number in range(scenario.sessions):
+            # who waits last notices a deadlock: all others have looked for one by then
+            options = {'search_path': SCHEMA, 'deadlock_timeout': '1ms'}
+            if self.ours:
+                options.update(scenario.settings)
+            self.sessions.append(talk.Session(self.path(), ' '.join(
+                f'-c {name}={value}' for name, value in options.items())))
+
+    def do(self, step):
+        session = self.sessions[step.session]
+        if session.closed:
+            return
+        if step.action == 'portal':
+            text, rows = step.arguments
+            session.prepare(text)
+            session.execute(rows)
+            session.flush()
+            self.expecting.add(step.session)
+        elif step.action == 'more':
+            session.execute(*step.arguments)
+            session.flush()
+            self.expecting.add(step.session)
+        elif step.action == 'copy_data':
+            if session.copying:
+                session.copy_data(*step.arguments)
+                self.expecting.add(step.session)
+        elif step.action == 'copy_rows':
+            if session.copying:
+                self.copy_rows(session, *step.arguments)
+                self.expecting.add(step.session)
+        elif step.action == 'cancel':
+            if session.busy():
+                session.cancel()
+        elif step.action == 'leave':
+            session.leave()
+            self.leaving.add(step.session)
+        elif step.action in ('copy_done', 'copy_fail'):
+            if session.copying:
+                getattr(session, step.action)(*step.arguments)
+        elif step.action == 'terminate':
+            self.control.execute(f'SELECT pg_terminate_backend({session.pid})')
+            self.wait_for_end(session)
+        else:
+            getattr(session, step.action)(*step.arguments)
+
+    def copy_rows(self, session, query, part, parts, bad):
+        """Send a part of the rows of a query, or of these and a line that is none."""
+        if query not in self.rows:
+            try:
+                self.rows[query] = self.control.execute(f'COPY ({query}) TO STDOUT').data
+            except wire.Refused:
+                self.rows[query] = []
+        rows = self.rows[query]
+        low, high = len(rows) * part // parts, len(rows) * (part + 1) // parts
+        chosen = rows[low:high]
+        if bad and part == parts - 1:
+            chosen = [*chosen[:len(chosen) // 2], b'this is\tno row\n', *chosen[len(chosen) // 2:]]
+        session.copy_data(b''.join(chosen).decode())
+
+    def wait_for_end(self, session):
+        """Until the process of a session is gone."""
+        deadline = time.monotonic() + LIMIT
+        while not session.closed or self.control.rows(f'SELECT FROM pg_stat_activity WHERE pid = {session.pid}'):
+            session.listen()
+            if time.monotonic() > deadline:
+                raise Hangs('a session does not end that was told to')
+
+    def listen(self):
+        for session in self.sessions:
+            session.listen()
+
+    def pending(self):
+        """Sessions that have not answered."""
+        return [number for number, session in enumerate(self.sessions)
+                if session.busy() or number in self.expecting and not session.closed or number in self.leaving]
+
+    def has_settled(self):
+        """Whether all that have not answered wait for a lock, or for us; only for who has just listened."""
+        pending = self.pending()
+        self.edges = []
+        if not pending:
+            self.expecting.clear()
+            return True
+        number_of = {session.pid: number for number, session in enumerate(self.sessions) if session.pid}
+        pids = ','.join(str(pid) for pid in number_of)
+        if len(number_of) < len(self.sessions):
+            return False
+        # before the question: what has been taken since may not have changed the answer yet
+        taken = {number for number in pending if not self.sessions[number].unsent and not unread(self.sessions[number])}
+        asked = ','.join(str(self.sessions[number].pid) for number in pending)
+        waiting = {pid: rest for pid, *rest in self.control.rows(WAITING % (pids, asked))}
+        settled, edges = True, []
+        for number in pending:
+            if self.sessions[number].pid not in waiting:
+                self.leaving.discard(number)
+                settled = False
+                continue
+            event, blocked, by = waiting[self.sessions[number].pid]
+            if blocked and number in self.impatient:
+                settled = False
+            elif blocked:
+                edges.append((number, tuple(sorted(number_of.get(int(pid), 'other')
+                                                   for pid in by.strip('{}').split(',') if pid))))
+            elif event != 'ClientRead' or number not in taken:
+                settled = False
+        if has_circle(edges):
+            settled = False
+        if settled:
+            # what was said before it began to wait
+            before = [len(session.heard) for session in self.sessions]
+            self.listen()
+            if self.pending() != pending or before != [len(session.heard) for session in self.sessions]:
+                return False
+            self.edges = edges
+            self.expecting -= {number for number in pending if number not in [n for n, _ in edges]}
+        return settled
+
+    def locks(self):
+        number_of = {session.pid: number for number, session in enumerate(self.sessions)
+                     if session.pid and not session.closed}
+        if not number_of:
+            return []
+        rows = self.control.rows(LOCKS % ','.join(str(pid) for pid in number_of))
+        return [(number_of[pid], *rest) for pid, *rest in rows]
+
+    def end(self):
+        for session in self.sessions:
+            session.close()
+        pids = ','.join(str(session.pid) for session in self.sessions if session.pid)
+        self.sessions, self.expecting, self.leaving = [], set(), set()
+        deadline = time.monotonic() + LIMIT
+        while pids and self.control.rows(f'SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids})') != [(0,)]:
+            self.control.rows(f'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid IN ({pids})')
+            if time.monotonic() > deadline:
+                raise Hangs('a session does not end')
+        for gid, in self.control.rows('SELECT gid FROM pg_prepared_xacts'):
+            self.control.execute(f"ROLLBACK PREPARED '{gid}'")
+
+
+def unread(session):
+    """Bytes that the server has not taken yet."""
+    return struct.unpack('i', fcntl.ioctl(session.socket, termios.TIOCOUTQ, b'\0' * 4))[0] if not session.closed else 0
+
+
+def has_circle(edges):
+    waits = {number: by for number, by in edges}
+
+    def reaches(number, goal, seen):
+        return any(other == goal or other not in seen and reaches(other, goal, seen | {other})
+                   for other in waits.get(number, ()))
+    return any(reaches(number, number, {number}) for number in waits)
+
+
+class Lockstep:
+    """Two sides.  play() returns the differences."""
+
+    def __init__(self, stock, ours):
+        self.sides = [Side(stock, False), Side(ours, True)]
+        self.trace = []         # whatever stock has said, for who wants to know
+
+    def play(self, scenario):
+        differences = []
+        self.control(differences, 'setup', [f'DROP SCHEMA IF EXISTS {SCHEMA} CASCADE', f'CREATE SCHEMA {SCHEMA}',
+                                            f'GRANT ALL ON SCHEMA {SCHEMA} TO PUBLIC', *scenario.setup])
+        for side in self.sides:
+            side.begin(scenario)
+        try:
+            self.settle('connect')
+            self.compare(differences, 'connect', True)
+            for number, step in enumerate(scenario.steps):
+                where = f'step {number}: {step.text()}'
+                for side in self.sides:
+                    side.do(step)
+                self.settle(where)
+                self.compare(differences, where, step.ordered)
+                differences = [difference for difference in differences if not known.is_known(difference)]
+                if differences:
+                    break
+            else:
+                for side in self.sides:
+                    for session in side.sessions:
+                        if not session.closed and not session.busy() and session.status == 'I':
+                            session.query('SELECT pg_stat_force_next_flush()')
+                self.settle('flush')
+        finally:
+            for side in self.sides:
+                side.end()
+        if not differences:
+            self.control(differences, 'what is left', scenario.checks)
+        return [difference for difference in differences if not known.is_known(difference)]
+
+    def settle(self, where):
+        deadline = time.monotonic() + LIMIT
+        left = list(self.sides)
+        for side in left:
+            side.edges = []
+        while left:
+            for side in left:
+                side.listen()
+            left = [side for side in left if side.pending()]
+            quiet = time.monotonic()
+            talk.wait_for_any([session for side in left for session in side.sessions], PAUSE)
+            if time.monotonic() - quiet < PAUSE * 0.9:
+                continue
+            for side in left:
+                side.listen()
+            left = [side for side in left if not side.has_settled()]
+            if time.monotonic() > deadline:
+                raise Hangs(f'{where}: ' + ' and '.join('ours' if side.ours else 'stock' for side in left))
+
+    def compare(self, differences, where, ordered):
+        heard = [[session.take() for session in side.sessions] for side in self.sides]
+        self.trace.append((where, heard[0]))
+        for number, (stock, ours) in enumerate(zip(*heard)):
+            if not ordered:
+                stock, ours = sorted_rows(stock), sorted_rows(ours)
+            if stock != ours:
+                differences.append(Difference(where, f'session {number} hears', stock, ours))
+        stock, ours = (side.edges for side in self.sides)
+        if stock != ours:
+            differences.append(Difference(where, 'who waits for whom', stock, ours))
+        stock, ours = (side.locks() for side in self.sides)
+        if stock != ours:
+            differences.append(Difference(where, 'locks', [lock for lock in stock if lock not in ours],
+                                          [lock for lock in ours if lock not in stock]))
+
+    def control(self, differences, where, statements):
+        """Statements of a superuser."""
+        for statement in statements:
+            answers = []
+            for side in self.sides:
+                try:
+                    result = side.control.execute(statement)
+                    answers.append((result.tag, result.rows))
+                except wire.Refused as error:
+                    answers.append(('refused', talk.plain(str(error))))
+            self.trace.append((f'{where}: {statement}', answers[0]))
+            if answers[0] != answers[1]:
+                differences.append(Difference(f'{where}: {statement}', 'result',
+                                              *(rows if isinstance(rows, list) else [rows] for _, rows in answers)))
+
+
+def sorted_rows(heard):
+    """Rows that come one after the other, in some order."""
+    result, rows = [], []
+    for item in heard:
+        if item[0] == 'row':
+            rows.append(item)
+            continue
+        result += [*sorted(rows, key=repr), item]
+        rows = []
+    return result + sorted(rows, key=repr)
+
+
+def first_difference(stock, ours):
+    """What is left of two lists without their common beginning, shortened."""
+    common = 0
+    while common < min(len(stock), len(ours)) and stock[common] == ours[common]:
+        common += 1
+    return [f'(after {common} equal) ' + repr(part[common:common + 4])[:1500] + (' ...' if len(part) > common + 4 else '')
+            for part in (list(stock), list(ours))]

@@ -1,0 +1,552 @@
+"""Make a scenario of one value for each dimension.
+
+The table is t, with log, where triggers and functions leave what they have seen; s, from which statements take rows or
+keys; p, the parents, and c, the children.  Rows have a number n, of which all columns are made.  Session 0 runs the
+statement in the middle; session 1 does something beside it.  What is left to chance is chosen by a generator of random
+numbers that is seeded by the scenario's values, so a scenario is made again from these.
+"""
+import random
+
+from dimensions import DIMENSIONS
+from lockstep import SCHEMA, Scenario, Step
+
+EXISTING = 60       # rows that are there at the beginning
+SHIFT = 1700        # to the numbers that updates give
+COLUMNS = 'id, k, a, r, w, v'
+ROLES = ('twin_owner', 'twin_user', 'twin_nobody')
+
+
+class Plan:
+    """What the values of dimensions change."""
+
+    def __init__(self, values, number=0):
+        self.values, self.rng = values, random.Random(f'{number} {sorted(values.items())}')
+        self.before, self.altered, self.late, self.finally_ = [], [], [], []
+        self.columns, self.constraints, self.not_null = [], [], []
+        self.partition_by, self.partitions, self.persistence, self.storage = None, [], '', ''
+        self.method, self.index_options, self.expression, self.predicate = 'btree', '', None, None
+        self.include = self.descending = self.two_columns = self.needs_predicate = self.needs_function = False
+        self.primary, self.unique, self.made = 'PRIMARY KEY (id)', None, 'first'
+        self.triggers, self.function = [], None
+        self.foreign, self.missing, self.own_parent, self.children, self.parents = None, False, False, None, 'primary'
+        self.role, self.by_column, self.policy = None, False, None
+        self.kind, self.rows, self.returning, self.client = 'insert_select', 20, '', 'simple'
+        self.block, self.isolation, self.limit, self.value, self.filter = None, None, None, None, None
+        self.second, self.beside, self.when, self.fault = 'select', None, 'after', None
+        self.sets, self.settings = [], {}
+        # those to which nothing refers
+        self.delete_some = 'DELETE FROM t WHERE id % 4 = 1 AND id % 3 = 2 AND id > 35'
+        for name, choices in DIMENSIONS.items():
+            choices[values[name]](self)
+        self.inserts = not self.kind.startswith(('select', 'update', 'delete', 'parents', 'create_as', 'add_', 'truncate'))
+        self.existing = EXISTING if self.inserts else max(EXISTING, self.rows)
+        self.first, self.last = self.existing + 1, self.existing + (self.rows if self.inserts else 20)
+
+    # For values of dimensions
+
+    def v(self, n):
+        return self.key[1].format(n=n)
+
+    def trigger(self, when, level, body, transition='', condition='', constraint=False):
+        self.triggers += [
+            f'CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $fire$ BEGIN {body} END $fire$',
+            f'CREATE {"CONSTRAINT " if constraint else ""}TRIGGER fires {when} ON t {transition} '
+            f'{"DEFERRABLE INITIALLY DEFERRED " if constraint else ""}FOR EACH {level} {condition} EXECUTE FUNCTION fire()']
+
+    def awaits(self, **settings):
+        for name, value in settings.items():
+            prefix = 'aio.' if name in ('batch_unique_keys', 'index_batch_memory') else 'aio.debug_'
+            self.settings[prefix + name] = value
+
+    # Tables
+
+    def row(self, n, value=None):
+        """The columns of the row with this number."""
+        v = value or self.value or (f'(({n}) + 1) / 2' if self.own_parent else f'({n}) % 100')
+        return (f'{n}, {self.v(n)}, ARRAY[({n}) % 7, ({n}) % 11, ({n}) % 100]::int[], '
+                f'int4range((({n}) * 10)::int, (({n}) * 10 + 5)::int), {self.payload[1].format(n=n)}, ({v})::int')
+
+    def indexes(self):
+        if self.method is None:
+            return []
+        unique_by = {'btree': 'k', 'hash': 'k', 'brin': 'k', 'gin': 'a', 'gin_pending': 'a', 'gist': 'r', 'spgist': 'r'}
+        column = unique_by[self.method] if self.method != 'brin' or self.key[0] not in ('pair', 'label') else 'id'
+        if self.expression and column == 'k':
+            column = {'immutable': "(v * 2)", 'plpgsql': 'twice(v)'}[self.expression]
+        if self.descending:
+            column += ' DESC NULLS LAST'
+        if self.two_columns:
+            column += ', v' if self.method == 'btree' else ''
+        return [f'CREATE INDEX{{concurrently}} t_index ON t USING {self.method} ({column})'
+                f'{" INCLUDE (v)" if self.include and self.method in ("btree", "gist") else ""} {self.index_options} '
+                f'{"WHERE " + self.predicate if self.predicate else ""}']
+
+    def setup(self):
+        kind = self.key[0]
+        bare = kind.split(' COLLATE')[0] if self.parents != 'cross' else kind
+        parent_kind = 'bigint' if self.parents == 'cross' and kind == 'int' else kind
+        lines = [*self.before, 'CREATE SEQUENCE numbers', 'CREATE TABLE log (id int, n bigint)',
+                 'CREATE FUNCTION twice(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n * 2; END $$',
+                 'CREATE FUNCTION is_wanted(n int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n % 3 <> 0; END $$']
+        del bare
+        if self.function:
+            language, labels, body = self.function
+            # its body names tables that are not there yet
+            lines += ['SET check_function_bodies = off',
+                      f'CREATE FUNCTION f(n int) RETURNS int {labels} LANGUAGE {language} AS $f$ {body} $f$']
+        columns = [f'id int', f'k {kind}', 'a int[]', 'r int4range', f'w {self.payload[0]}', 'v int', *self.columns]
+        constraints = [*self.constraints, *filter(None, [self.primary] if self.made == 'first' else []),
+                       *filter(None, [self.unique] if self.made == 'first' else [])]
+        lines += self.parents_setup(parent_kind)
+        lines.append(f'CREATE {self.persistence} TABLE t ({", ".join(columns + constraints)}) ' +
+                     (f'PARTITION BY {self.partition_by}' if self.partition_by else self.storage))
+        lines += self.altered + self.partitions
+        indexes = self.indexes()
+        concurrently = ' CONCURRENTLY' if self.made == 'concurrently' else ''
+        if self.made == 'first':
+            lines += [index.format(concurrently='') for index in indexes]
+        top = SHIFT + self.existing
+        lines.append(f'INSERT INTO t ({COLUMNS}) SELECT {self.row("n", f"(n + 1) / 2" if self.own_parent else "n % 60")} '
+                     f'FROM generate_series(1, {self.existing}) n')
+        if self.made != 'first':
+            lines += [f'ALTER TABLE t ADD {constraint}' for constraint in filter(None, [self.primary, self.unique])]
+            lines += [index.format(concurrently=concurrently) for index in indexes]
+        lines += [f'ALTER TABLE t ALTER {column} SET NOT NULL' for column in self.not_null]
+        if self.own_parent:
+            lines.append(f'ALTER TABLE t ADD {self.foreign}')
+        elif self.foreign:
+            lines.append(f'ALTER TABLE t ADD {self.foreign}')
+        if self.children:
+            lines += [f'CREATE {self.persistence} TABLE c (id int DEFAULT 1 {self.children}, n int)', 'CREATE INDEX ON c (id)',
+                      f'INSERT INTO c SELECT n, n FROM generate_series(1, {self.existing}, 3) n']
+        del top
+        low, high = (self.first, self.last) if self.inserts else (1, self.rows + 10)
+        lines += [f'CREATE TABLE s (id int, k {kind}, v int)',
+                  f'INSERT INTO s SELECT n, {self.v("n")}, n % 100 FROM generate_series({low}, {high}) n ORDER BY md5(n::text)',
+                  f'CREATE VIEW tv AS SELECT {COLUMNS} FROM t WHERE v >= -1000 WITH CHECK OPTION']
+        if self.kind == 'rule':
+            lines += ['CREATE TABLE ruled (n int)', f'CREATE RULE also AS ON INSERT TO ruled DO ALSO INSERT INTO t ({COLUMNS}) '
+                      f'SELECT {self.row("n")} FROM (SELECT new.n AS n) x']
+        lines += self.late + self.triggers + self.rights()
+        lines += self.finally_
+        if self.rng.random() < 0.7:
+            lines += ['SELECT pg_stat_force_next_flush()', 'ANALYZE t, s']
+        return [*lines, 'SELECT pg_stat_force_next_flush()']
+
+    def parents_setup(self, kind):
+        if not self.foreign or self.own_parent:
+            if self.kind != 'add_foreign':
+                return []
+        rows = (f'SELECT {{n}}, {self.v("n")} FROM (SELECT generate_series(1, {self.last + 70}) UNION ALL '
+                f'SELECT generate_series({SHIFT + 1}, {SHIFT + self.existing})) x (n)' +
+                (f' WHERE n <> {self.last - self.rows // 2}' if self.missing and self.rows > 1 else ''))
+        rows = rows.format(n='n')
+        unique = {'primary': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
+                  'unique': ['CREATE TABLE p (n int, k {0} UNIQUE)', 'CREATE INDEX ON p (n)'],
+                  'hash': ['CREATE TABLE p (n int, k {0})', 'CREATE INDEX ON p USING hash (k)', 'CREATE UNIQUE INDEX ON p (k)'],
+                  'cross': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
+                  'partitioned': ['CREATE TABLE p (n int, k {0} PRIMARY KEY) PARTITION BY HASH (k)',
+                                  'CREATE TABLE p1 PARTITION OF p FOR VALUES WITH (MODULUS 2, REMAINDER 0)',
+                                  'CREATE TABLE p2 PARTITION OF p FOR VALUES WITH (MODULUS 2, REMAINDER 1)'],
+                  'updated': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
+                  'rls': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)', 'ALTER TABLE p ENABLE ROW LEVEL SECURITY']}[self.parents]
+        lines = [line.format(kind) for line in unique] + [f'INSERT INTO p {rows}']
+        if self.parents == 'updated':
+            lines += ['UPDATE p SET n = n + 1', 'UPDATE p SET n = n - 1 WHERE n % 2 = 0', 'VACUUM p']
+        return lines
+
+    def rights(self):
+        lines = [f'CREATE POLICY visible ON t TO twin_user USING ({self.policy}) WITH CHECK (true)',
+                 'ALTER TABLE t ENABLE ROW LEVEL SECURITY'] if self.policy else []
+        tables = ['log', 's', 't']
+        if self.role == 'twin_owner':
+            lines += [f'ALTER TABLE {table} OWNER TO twin_owner' for table in tables]
+            lines += [f'ALTER TABLE {table} OWNER TO twin_owner' for table, there in
+                      (('p', self.has_parents()), ('c', self.children), ('ruled', self.kind == 'rule')) if there]
+            lines += ['ALTER VIEW tv OWNER TO twin_owner', 'ALTER SEQUENCE numbers OWNER TO twin_owner']
+        elif self.role == 'twin_user':
+            lines += [f'GRANT ALL ON ALL TABLES IN SCHEMA {SCHEMA} TO twin_user',
+                      f'GRANT ALL ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO twin_user']
+            if self.by_column:
+                lines += ['REVOKE ALL ON t FROM twin_user', f'GRANT INSERT ({COLUMNS}) ON t TO twin_user',
+                          'GRANT SELECT (id, k, v), UPDATE (v, k) ON t TO twin_user']
+        elif self.role:
+            lines.append('GRANT SELECT ON s TO twin_nobody')
+        return lines
+
+    def has_parents(self):
+        return self.foreign and not self.own_parent or self.kind == 'add_foreign'
+
+    # The statement in the middle
+
+    def source(self):
+        """Numbers of rows to insert, as a FROM list with a column n."""
+        middle = (self.first + self.last) // 2
+        change = {'duplicate': f'CASE WHEN g = {middle} THEN 5 ELSE g END',
+                  'duplicate_within': f'CASE WHEN g = {middle} THEN {self.first} ELSE g END',
+                  'null': f'nullif(g, {middle})'}.get(self.fault, 'g')
+        low = self.first - (20 if self.kind in ('do_nothing', 'do_update', 'do_update_where', 'merge', 'merge_source') else 0)
+        return f'(SELECT {change} AS n FROM generate_series({low}, {self.last}) g) x'
+
+    def failing(self):
+        """The value of v, or something that cannot be evaluated for one of the rows."""
+        at = {'division': min(self.first + 2, self.last), 'division_late': self.last}.get(self.fault)
+        if at is None or not self.inserts:
+            return self.value
+        return f'n / (n - {at})'
+
+    def where(self, n='n'):
+        return f' WHERE {self.filter.replace("n::int", n + "::int")}' if self.filter else ''
+
+    def insert(self, columns=COLUMNS, table='t'):
+        return f'INSERT INTO {table} ({columns}) SELECT {self.row("n", self.failing())} FROM {self.source()}{self.where()}'
+
+    def changed(self):
+        """What an UPDATE sets v to."""
+        return (self.value or 'v + 1').replace('n::int', 'id').replace('(n ', '(id ').replace('n +', 'id +').replace(
+            'id < n', 'id < t.id').replace('id > n', 'id > t.id').replace('n - 80', 'id - 33')
+
+    def statement(self):
+        """The statement, and the data for COPY or None."""
+        n, returning = 'n', self.returning
+        kind = self.kind
+        if 'old.' in returning and kind in ('with', 'with_delete'):
+            returning = ''
+        where_id = self.where('id').replace('WHERE', 'AND')
+        if kind == 'insert_select':
+            return f'{self.insert()} {returning}'
+        if kind == 'insert_values':
+            rows = ', '.join(f'({self.row(str(n), (self.failing() or "").replace("n", str(n)) if self.failing() and "next" not in self.failing() and "random" not in self.failing() and "count" not in self.failing() and "length" not in self.failing() and "f(" not in self.failing() else None)})'
+                             for n in range(self.first, min(self.last, self.first + 120) + 1)) or f'({self.row("70")})'
+            return f'INSERT INTO t ({COLUMNS}) VALUES {rows} {returning}'
+        if kind == 'insert_unnest':
+            numbers = f"ARRAY(SELECT n FROM {self.source()})"
+            return f'INSERT INTO t ({COLUMNS}) SELECT {self.row("n", self.failing())} FROM unnest({numbers}) n{self.where()} {returning}'
+        if kind == 'insert_join':
+            query = (f'SELECT {self.row("n", self.failing())} FROM (SELECT s.id AS n, s.v AS sv FROM s JOIN t x ON x.id = s.id % 50 + 1) y'
+                     f'{self.where()}')
+            return f'INSERT INTO t ({COLUMNS}) {self.limited(query)} {returning}'
+        if kind == 'update_key':
+            return f'UPDATE t SET k = {self.v(f"id + {SHIFT}")}, v = {self.changed()} WHERE id % 3 > 0{where_id} {returning}'
+        if kind == 'update_other':
+            return f'UPDATE t SET v = {self.changed()} WHERE id % 3 > 0{where_id} {returning}'
+        if kind == 'update_from':
+            return f'UPDATE t SET v = s.v + 1 FROM s WHERE s.k = t.k{where_id.replace("(id", "(t.id")} ' + returning.replace(
+                ' id', ' t.id').replace(', k, v', ', t.k, t.v').replace('f(id)', 'f(t.id)')
+        if kind == 'update_id':
+            return f'UPDATE t SET id = id + 100000 WHERE id % 3 > 0{where_id} {returning}'
+        if kind == 'delete':
+            return f'DELETE FROM t WHERE id % 2 = 0{where_id} {returning}'
+        if kind == 'delete_using':
+            return f'DELETE FROM t USING s WHERE s.k = t.k AND s.id % 2 = 0{where_id.replace("(id", "(t.id")} ' + returning.replace(
+                ' id', ' t.id').replace(', k, v', ', t.k, t.v').replace('f(id)', 'f(t.id)')
+        if kind in ('merge', 'merge_source'):
+            by_source = ' WHEN NOT MATCHED BY SOURCE AND t.id % 10 = 0 THEN DELETE' if kind == 'merge_source' else ''
+            return (f'MERGE INTO t USING {self.source()} ON t.id = x.n WHEN MATCHED AND t.v % 2 = 0 THEN UPDATE SET v = t.v + x.n '
+                    f'WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT ({COLUMNS}) VALUES ({self.row("n", self.failing())})'
+                    f'{by_source} ' + returning.replace('RETURNING', 'RETURNING merge_action(),'))
+        if kind == 'do_nothing':
+            return f'{self.insert()} ON CONFLICT DO NOTHING {returning}'
+        if kind == 'do_update':
+            return f'{self.insert()} ON CONFLICT (id) DO UPDATE SET v = excluded.v + t.v {returning}'
+        if kind == 'do_update_where':
+            return f'{self.insert()} ON CONFLICT (id) DO UPDATE SET v = excluded.v, k = excluded.k WHERE t.v % 2 = 0 {returning}'
+        if kind == 'with':
+            return (f'WITH i AS ({self.insert()} RETURNING id, v) SELECT count(*), sum(v), (SELECT count(*) FROM t) FROM i')
+        if kind == 'with_delete':
+            return (f'WITH d AS (DELETE FROM t WHERE id % 3 = 0 RETURNING *) INSERT INTO t ({COLUMNS}) '
+                    f'SELECT {self.row("n", self.failing())} FROM (SELECT id + 5000 AS n FROM d) y{self.where()} RETURNING id'
+                    .replace(self.v('n'), self.v(f'n - 5000 + {SHIFT}')))
+        if kind in ('loop', 'loop_upsert'):
+            rest = ' ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v' if kind == 'loop_upsert' else ''
+            return (f'DO $loop$ DECLARE n int; BEGIN FOR n IN SELECT x.n FROM {self.source()} LOOP INSERT INTO t ({COLUMNS}) '
+                    f'VALUES ({self.row("n", self.failing())}){rest}; END LOOP; END $loop$')
+        if kind == 'view':
+            return f'{self.insert(table="tv")} {"RETURNING id, v" if returning else ""}'
+        if kind == 'rule':
+            return f'INSERT INTO ruled SELECT n FROM {self.source()}'
+        if kind == 'parents_delete':
+            return 'DELETE FROM p WHERE n % 5 = 0'
+        if kind == 'parents_update':
+            return f'UPDATE p SET k = {self.v("n + 3300")} WHERE n % 5 = 0 AND n <= {self.existing}'
+        if kind == 'truncate':
+            return f'TRUNCATE t CASCADE; {self.insert()}'
+        if kind == 'add_foreign':
+            return 'ALTER TABLE t ADD FOREIGN KEY (k) REFERENCES p (k)'
+        if kind == 'add_column':
+            return f'ALTER TABLE t ADD COLUMN y int DEFAULT {"f(3)" if self.needs_function and self.function else "(random() * 0)::int"}'
+        if kind == 'create_as':
+            return f'CREATE TABLE made AS {self.limited(self.query("select_join"))}'
+        return self.limited(self.query(kind))
+
+    def query(self, kind):
+        value = {None: 't.v', 'f(n::int)': 'f(t.id)'}.get(self.value) or self.value.replace('n::int', 't.id').replace(
+            '(n ', '(t.id ').replace('n +', 't.id +').replace('id < n', 'id < s.id').replace('id > n', 'id > s.id').replace(
+            'n - 80', 't.id - 33')
+        extra = self.where('t.id').replace('WHERE', 'AND') if self.filter else ''
+        return {
+            'select_join': f'SELECT s.id, {value} AS v FROM s JOIN t ON t.k = s.k WHERE s.v >= 0{extra}',
+            'select_lateral': 'SELECT s.id, l.v FROM s, LATERAL (SELECT t.v, t.id FROM t WHERE t.k >= s.k'
+                              f'{extra} ORDER BY t.k LIMIT 2) l',
+            'select_anti': f'SELECT s.id, s.v FROM s WHERE NOT EXISTS (SELECT FROM t WHERE t.k = s.k AND t.v % 4 > 0{extra})',
+            'select_array': f'SELECT id, v FROM t WHERE k = ANY (ARRAY(SELECT k FROM s)){extra}',
+            'select_order': f'SELECT id, v FROM t WHERE v >= 0{extra} ORDER BY k',
+            'select_update': f'SELECT t.id, t.v FROM s JOIN t ON t.k = s.k WHERE s.id % 2 = 0{extra} FOR UPDATE OF t',
+            'select_tids': f'SELECT id, v FROM t WHERE ctid = ANY (ARRAY(SELECT ctid FROM t WHERE id % 3 = 0)){extra}',
+            'select_function': f'SELECT s.id, f(t.id) AS v FROM s JOIN t ON t.k = s.k{extra}',
+            'select_bitmap': f'SELECT id, v FROM t WHERE (a @> ARRAY[3] OR r && int4range(30, 200) OR k = {self.v("7")}){extra}',
+        }[kind]
+
+    def limited(self, query):
+        if 'FOR UPDATE' in query and self.limit not in (None, 'limit'):
+            return query
+        if self.kind == 'insert_join' and self.limit not in (None, 'limit', 'offset'):
+            return query
+        return {None: query, 'limit': f'{query} LIMIT 3' if 'FOR UPDATE' not in query else query.replace('FOR', 'LIMIT 3 FOR'),
+                'offset': f'{query} OFFSET 5 LIMIT 4',
+                'exists': f'SELECT EXISTS ({query}) AS id, 1 AS v',
+                'distinct': f'SELECT DISTINCT ON (v % 3) * FROM ({query}) q',
+                'ties': f'SELECT * FROM ({query}) q ORDER BY v FETCH FIRST 3 ROWS WITH TIES',
+                'scalar': f'SELECT (SELECT id FROM ({query}) q LIMIT 1) AS id, 1 AS v',
+                'lateral': f'SELECT q.* FROM generate_series(1, 3) g, LATERAL (SELECT * FROM ({query}) q LIMIT 2) q'}[self.limit]
+
+    # Steps
+
+    def steps(self):
+        steps = [self.say(f'SET {name}') for name in self.sets]
+        if self.role:
+            steps.append(self.say(f'SET ROLE {self.role}'))
+        if self.fault == 'timeout':
+            steps.append(self.say("SET lock_timeout = '1ms'"))
+        block, client = self.block, self.client
+        if client in ('cursor', 'scroll', 'hold') and not block:
+            block = 'commit'
+        if client == 'in_procedure':
+            block = None
+        beside, ends = self.beside_steps()
+        if self.when in ('before', 'holds'):
+            steps += beside
+        if block:
+            steps.append(self.say('BEGIN' + (f' ISOLATION LEVEL {self.isolation}' if self.isolation else '')))
+            if self.rng.random() < 0.3:
+                steps.append(self.say('SELECT count(*) FROM t'))
+        if block in ('released', 'rolled_back'):
+            steps.append(self.say('SAVEPOINT a'))
+        main = self.main_steps()
+        if self.when == 'between' and len(main) > 1:
+            main[1:1] = [*beside, *(ends if self.rng.random() < 0.5 else [])]
+            beside = []
+        steps += main
+        if self.when == 'after':
+            steps += beside
+        if self.fault == 'cancel':
+            steps.append(Step(0, 'cancel'))
+        elif self.fault == 'terminate':
+            steps.append(Step(0, 'terminate'))
+        elif self.fault == 'gone':
+            steps.append(Step(0, 'leave'))
+        if self.when in ('before', 'holds') or self.beside == 'deadlock':
+            steps += ends
+            ends = []
+        if block == 'released':
+            steps.append(self.say('RELEASE a'))
+        elif block == 'rolled_back':
+            steps.append(self.say('ROLLBACK TO a'))
+        steps += self.second_steps()
+        if block == 'rollback':
+            steps.append(self.say('ROLLBACK'))
+        elif block == 'prepared':
+            steps += [self.say("PREPARE TRANSACTION 'twin'"), self.say("SELECT count(*) FROM t"),
+                      self.say("COMMIT PREPARED 'twin'"), self.say("ROLLBACK PREPARED 'twin'")]
+        elif block == 'chain':
+            steps += [self.say('COMMIT AND CHAIN'), self.say('SELECT count(*) FROM t'), self.say('COMMIT')]
+        elif block:
+            steps.append(self.say('COMMIT'))
+        if client == 'hold':
+            steps += [self.say('FETCH 5 FROM c'), self.say('FETCH ALL FROM c')]
+        return steps + ends
+
+    def say(self, text, session=0):
+        return Step(session, 'query', (text,))
+
+    def main_steps(self):
+        if self.kind in ('copy', 'copy_where', 'copy_ignore'):
+            return self.copy_steps()
+        text = self.statement()
+        if self.block == 'caught':
+            return [self.say(f"DO $do$ BEGIN EXECUTE $main${text}$main$; RAISE EXCEPTION 'back'; EXCEPTION WHEN OTHERS THEN "
+                             "RAISE NOTICE '% %', SQLSTATE, SQLERRM; END $do$")]
+        client = self.client
+        if client == 'paused':
+            client = 'portal'
+        if ';' in text and client not in ('simple', 'one_message') and not text.startswith('DO'):
+            client = 'simple'
+        is_query = self.kind.startswith('select') or self.kind == 'with' or bool(self.returning)
+        if client == 'portal' and not is_query:
+            client = 'extended'
+        if client in ('cursor', 'scroll', 'hold'):
+            options = {'cursor': 'NO SCROLL CURSOR', 'scroll': 'SCROLL CURSOR', 'hold': 'CURSOR WITH HOLD'}[client]
+            if 'FOR UPDATE' in text:
+                options = 'CURSOR'
+            back = [self.say('FETCH BACKWARD 2 FROM c')] if client == 'scroll' and 'FOR UPDATE' not in text else []
+            rest = [] if client == 'hold' else [self.say('FETCH ALL FROM c')]
+            current = [self.say('UPDATE t SET v = v + 1 WHERE CURRENT OF c')] if 'FOR UPDATE' in text else []
+            return [self.say(f'DECLARE c {options} FOR {text}'), self.say('FETCH 4 FROM c'), *current, *back, *rest]
+        return {
+            'simple': [self.say(text)],
+            'extended': [Step(0, 'extended', (text,))],
+            'pipeline': [Step(0, 'pipeline', ([text, 'SELECT count(*) FROM t', 'SELECT 1 / count(*) FROM t WHERE id < 0',
+                                               'SELECT count(*) FROM log'], True))],
+            'pipeline_once': [Step(0, 'pipeline', ([text, 'SELECT count(*) FROM t', 'SELECT count(*) FROM log'], False))],
+            'portal': [Step(0, 'portal', (text, 2)), Step(0, 'more', (3,)), Step(0, 'more', (0,)), Step(0, 'sync')],
+            'one_message': [self.say(f'{text}; SELECT count(*) FROM t; SELECT 1 / count(*) FROM log WHERE n = -3')],
+            'prepared': [self.say(f'PREPARE q AS {text}'), *[self.say('EXECUTE q')] * (7 if self.kind.startswith('select') else 1)],
+            'explain': [self.say(f'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) {text}')],
+            'in_function': [self.say(f'DO $do$ BEGIN EXECUTE $main${text}$main$; PERFORM count(*) FROM t; END $do$')],
+            'in_procedure': [self.say(f'DO $do$ BEGIN EXECUTE $main${text}$main$; COMMIT; PERFORM count(*) FROM t; '
+                                      'INSERT INTO log VALUES (0, 0); ROLLBACK; END $do$')],
+        }[client]
+
+    def copy_steps(self):
+        rest = {'copy': '', 'copy_where': ' WHERE v % 3 <> 1', 'copy_ignore': ''}[self.kind]
+        options = ' WITH (ON_ERROR ignore, LOG_VERBOSITY verbose)' if self.kind == 'copy_ignore' else ''
+        rows = f'SELECT {self.row("n", None if self.fault and "division" in self.fault else self.failing())} FROM {self.source()}'
+        bad = self.kind == 'copy_ignore' or bool(self.fault and 'division' in self.fault)
+        steps = [Step(0, 'query', (f'COPY t ({COLUMNS}) FROM STDIN{options}{rest}',))]
+        parts = 3 if self.client == 'paused' else 1
+        steps += [Step(0, 'copy_rows', (rows, part, parts, bad)) for part in range(parts)]
+        if self.fault in ('cancel', 'terminate', 'gone'):
+            steps.append(Step(0, {'gone': 'leave'}.get(self.fault, self.fault)))
+        return [*steps, Step(0, 'copy_done')]
+
+    def second_steps(self):
+        new = self.last + 30
+        return [self.say(text) for text in {
+            None: [], 'select': ['SELECT count(*), sum(v), max(id) FROM t'],
+            'by_key': ['SET enable_seqscan = off', f'SELECT id, v FROM t WHERE k = {self.v(str(self.first))}',
+                       f'SELECT id FROM t WHERE id = {self.first}', f'SELECT id FROM t WHERE r && int4range({self.first * 10}, '
+                       f'{self.first * 10 + 21}) ORDER BY id', 'SELECT count(*) FROM t WHERE a @> ARRAY[3]'],
+            'update': [f'UPDATE t SET v = -v WHERE id > {self.existing - 5}', f'UPDATE t SET k = {self.v(f"id + {SHIFT}")} WHERE id < 9'],
+            'delete': [f'DELETE FROM t WHERE id > {self.existing - 5} AND id % 2 = 0'],
+            'insert': [f'INSERT INTO t ({COLUMNS}) SELECT {self.row("n")} FROM generate_series({new}, {new + 5}) n',
+                       f'INSERT INTO t ({COLUMNS}) SELECT {self.row(str(new + 10))}'],
+            'duplicate': [f'INSERT INTO t ({COLUMNS}) SELECT {self.row("n")} FROM generate_series({self.last}, {self.last + 3}) n'],
+            'check': ["SELECT c.relname, bt_index_check(c.oid, true) FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE "
+                      f"c.relnamespace = '{SCHEMA}'::regnamespace AND a.amname = 'btree' AND c.relkind = 'i' ORDER BY 1"],
+            'immediate': ['SET CONSTRAINTS ALL IMMEDIATE', 'SELECT count(*) FROM t'],
+            'alter': ['ALTER TABLE t ADD COLUMN zz int DEFAULT 3', 'SELECT sum(zz) FROM t'],
+            'index': ['CREATE INDEX t_second ON t (v)', 'SELECT count(*) FROM t WHERE v = 3'],
+            'copy_out': ['COPY (SELECT id, v FROM t) TO STDOUT'],
+            'lock': ['SELECT id FROM t WHERE id % 7 = 3 ORDER BY id FOR UPDATE'],
+        }[self.second]]
+
+    def beside_steps(self):
+        """[steps], [steps that end it] of the other session."""
+        middle = (self.first + self.last) // 2
+        in_block = {
+            'same_key': [f'INSERT INTO t ({COLUMNS}) SELECT {self.row(str(middle), str(3))}'],
+            'same_key_back': [f'INSERT INTO t ({COLUMNS}) SELECT {self.row(str(middle), str(3))}'],
+            'other_key': [f'INSERT INTO t ({COLUMNS}) SELECT {self.row(str(self.last + 50), str(3))}'],
+            'update': ['UPDATE t SET v = v + 100 WHERE id BETWEEN 7 AND 9'],
+            'update_key': [f'UPDATE t SET k = {self.v(f"id + {SHIFT}")} WHERE id BETWEEN 7 AND 9'],
+            'delete': ['DELETE FROM t WHERE id BETWEEN 7 AND 9'],
+            'delete_parent': [f'DELETE FROM p WHERE n = {middle}' if self.has_parents() else 'DELETE FROM t WHERE id = 30'],
+            'lock_rows': ['SELECT id FROM t WHERE id BETWEEN 7 AND 9 ORDER BY id FOR SHARE'],
+            'select': ['SELECT count(*), sum(v) FROM t', f'SELECT count(*) FROM t WHERE k = {self.v(str(middle))}'],
+            'alter': ['ALTER TABLE t ADD COLUMN zy text'],
+            'truncate': ['TRUNCATE t CASCADE'],
+            'drop': ['DROP INDEX IF EXISTS t_index'],
+            'index': ['CREATE INDEX t_beside ON t (v)'],
+            'revoke': ['REVOKE ALL ON t FROM twin_user', 'REVOKE ALL ON t FROM twin_owner'],
+            'function': ["CREATE OR REPLACE FUNCTION f(n int) RETURNS int LANGUAGE sql VOLATILE AS $$ SELECT n + 1000 $$"],
+            'deadlock': ['UPDATE t SET v = v + 100 WHERE id = 7', 'LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE'],
+        }
+        alone = {'vacuum': ['VACUUM t'], 'analyze': ['ANALYZE t'], 'index_concurrently': ['CREATE INDEX CONCURRENTLY t_beside ON t (v)'],
+                 'reindex': ['REINDEX TABLE t']}
+        if self.beside in alone:
+            return [self.say(text, 1) for text in alone[self.beside]], []
+        if self.beside not in in_block:
+            return [], []
+        back = self.beside == 'same_key_back' or self.when == 'holds'
+        return ([self.say(text, 1) for text in ['BEGIN', *in_block[self.beside]]],
+                [self.say('ROLLBACK' if back else 'COMMIT', 1)])
+
+    def checks(self):
+        tables = ['log', 's'] + (['p'] if self.has_parents() else []) + (['c'] if self.children else [])
+        return [f'SELECT tableoid::regclass, * FROM t ORDER BY tableoid::regclass::text, ctid',
+                *[f'SELECT * FROM {table} ORDER BY ctid' for table in tables],
+                'SELECT last_value, is_called FROM numbers',
+                'SELECT * FROM twin_tools.by_index()', 'SELECT * FROM twin_tools.check_indexes()',
+                'SELECT * FROM twin_tools.statistics()']
+
+
+def make(values, number=0):
+    plan = Plan(values, number)
+    return Scenario(setup=plan.setup(), steps=plan.steps(), sessions=2 if plan.beside else 1, checks=plan.checks(),
+                    settings=plan.settings, values=values, impatient={0} if plan.fault == 'timeout' else set())
+
+
+TOOLS = f"""
+DROP SCHEMA IF EXISTS twin_tools CASCADE;
+CREATE SCHEMA twin_tools;
+CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public;
+CREATE FUNCTION twin_tools.by_index(OUT index text, OUT by_it bigint, OUT its_hash numeric, OUT there bigint, OUT there_hash numeric)
+RETURNS SETOF record LANGUAGE plpgsql SET allow_system_table_mods = on SET search_path = {SCHEMA} AS $by$
+DECLARE
+    i record;
+    operator text;
+    query text;
+BEGIN
+    FOR i IN SELECT x.indexrelid, x.indrelid, c.relname, a.amname, pg_get_indexdef(x.indexrelid, 1, true) AS e,
+                    coalesce(pg_get_expr(x.indpred, x.indrelid), 'true') AS p
+             FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_am a ON a.oid = c.relam
+             WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relkind = 'i' AND x.indisvalid ORDER BY c.relname
+    LOOP
+        operator := CASE i.amname WHEN 'gin' THEN '@>' WHEN 'gist' THEN '&&' WHEN 'spgist' THEN '&&' ELSE '=' END;
+        query := format('SELECT sum(c), sum(h) FROM (SELECT DISTINCT %1$s AS e FROM ONLY %2$s WHERE %1$s IS NOT NULL AND %3$s'
+                        ' ORDER BY 1 LIMIT 150) d, LATERAL (SELECT count(*) AS c, sum(hashtext(ctid::text)) AS h'
+                        ' FROM ONLY %2$s WHERE (%1$s) %4$s d.e AND %3$s OFFSET 0) l', i.e, i.indrelid::regclass, i.p, operator);
+        UPDATE pg_index SET indisvalid = false WHERE indrelid = i.indrelid AND indexrelid <> i.indexrelid AND indisvalid;
+        PERFORM set_config('enable_seqscan', 'off', true);
+        EXECUTE query INTO by_it, its_hash;
+        UPDATE pg_index SET indisvalid = true WHERE indrelid = i.indrelid AND indexrelid <> i.indexrelid;
+        PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true),
+                set_config('enable_bitmapscan', 'off', true), set_config('enable_indexonlyscan', 'off', true);
+        EXECUTE query INTO there, there_hash;
+        PERFORM set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true),
+                set_config('enable_indexonlyscan', 'on', true);
+        index := i.relname;
+        IF (by_it, its_hash) IS DISTINCT FROM (there, there_hash) THEN
+            RAISE WARNING 'index % finds % of %', index, by_it, there;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $by$;
+CREATE FUNCTION twin_tools.check_indexes(OUT index text, OUT said text)
+RETURNS SETOF record LANGUAGE plpgsql SET search_path = {SCHEMA}, public AS $check$
+DECLARE
+    i record;
+BEGIN
+    FOR i IN SELECT c.oid, c.relname, a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index x ON x.indexrelid = c.oid
+             WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relkind = 'i' AND x.indisvalid ORDER BY c.relname
+    LOOP
+        index := i.relname;
+        said := 'right';
+        BEGIN
+            IF i.amname = 'btree' THEN
+                PERFORM bt_index_parent_check(i.oid, true, true, true);
+            ELSIF i.amname = 'gin' THEN
+                PERFORM gin_index_check(i.oid);
+            END IF;
+        EXCEPTION WHEN OTHERS THEN
+            said := SQLERRM;
+        END;
+        RETURN NEXT;
+    END LOOP;
+END $check$;
+CREATE FUNCTION twin_tools.statistics(OUT name text, OUT counts text)
+RETURNS SETOF record LANGUAGE sql SET search_path = {SCHEMA} AS $statistics$
+    SELECT relname, concat_ws(' ', n_tup_ins, n_tup_upd, n_tup_del, n_tup_hot_upd, n_tup_newpage_upd)
+    FROM pg_stat_user_tables WHERE schemaname = '{SCHEMA}' ORDER BY relname
+$statistics$;
+"""
