@@ -384,7 +384,11 @@ SKIP:
 	ok($becomes_true->($waiting), 'a backup waits for what it reads ahead');
 	is($observer->query_safe($reading), 2, 'and all backups read by two of three workers');
 	$observer->query(q{SELECT injection_points_detach('aio-worker-after-reopen')});
-	$observer->query(q{SELECT injection_points_wakeup('aio-worker-after-reopen')}) foreach 1 .. 3;
+	# it is the same worker that is woken up again, until it has gone on
+	while ($observer->query_safe(q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-worker-after-reopen'}) eq 't')
+	{
+		$observer->query(q{SELECT injection_points_wakeup('aio-worker-after-reopen')});
+	}
 	$observer->quit;
 	ok($_->finish, 'the backup is complete') foreach @backups;
 	$primary->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
