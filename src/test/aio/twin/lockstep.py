@@ -86,6 +86,12 @@ class Side:
 
     def begin(self, scenario):
         self.impatient, self.rows = scenario.impatient, {}
+        # what is sent by COPY, while nobody has locked anything yet
+        for query in {step.arguments[0] for step in scenario.steps if step.action == 'copy_rows'}:
+            try:
+                self.rows[query] = self.control.execute(f'COPY ({query}) TO STDOUT').data
+            except wire.Refused:
+                self.rows[query] = []
         for number in range(scenario.sessions):
             # who waits last notices a deadlock: all others have looked for one by then
             options = {'search_path': SCHEMA, 'deadlock_timeout': '1ms'}
@@ -133,11 +139,6 @@ class Side:
 
     def copy_rows(self, session, query, part, parts, bad):
         """Send a part of the rows of a query, or of these and a line that is none."""
-        if query not in self.rows:
-            try:
-                self.rows[query] = self.control.execute(f'COPY ({query}) TO STDOUT').data
-            except wire.Refused:
-                self.rows[query] = []
         rows = self.rows[query]
         low, high = len(rows) * part // parts, len(rows) * (part + 1) // parts
         chosen = rows[low:high]

@@ -139,7 +139,7 @@ class Plan:
                 return []
         rows = (f'SELECT {{n}}, {self.v("n")} FROM (SELECT generate_series(1, {self.last + 70}) UNION ALL '
                 f'SELECT generate_series({SHIFT + 1}, {SHIFT + self.existing})) x (n)' +
-                (f' WHERE n <> {self.last - self.rows // 2}' if self.missing and self.rows > 1 else ''))
+                (f' WHERE n <> {self.last - self.rows // 2}' if self.missing and self.inserts and self.rows > 1 else ''))
         rows = rows.format(n='n')
         unique = {'primary': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
                   'unique': ['CREATE TABLE p (n int, k {0} UNIQUE)', 'CREATE INDEX ON p (n)'],

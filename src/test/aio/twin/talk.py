@@ -236,7 +236,6 @@ def columns(body):
 
 
 def wait_for_any(sessions, seconds):
-    """Until one of them has said something, or so long."""
+    """Until one of them has said something, or so long; a client that is gone says nothing."""
     alive = [session.socket for session in sessions if not session.closed]
-    if alive:
-        select.select(alive, [], [], seconds)
+    select.select(alive, [], [], seconds)
