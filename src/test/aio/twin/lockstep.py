@@ -128,9 +128,9 @@ class Side:
         elif step.action == 'leave':
             session.leave()
             self.leaving.add(step.session)
-        elif step.action in ('copy_done', 'copy_fail'):
+        elif step.action == 'copy_done':
             if session.copying:
-                getattr(session, step.action)(*step.arguments)
+                session.copy_done()
         elif step.action == 'terminate':
             self.control.execute(f'SELECT pg_terminate_backend({session.pid})')
             self.wait_for_end(session)
@@ -210,7 +210,10 @@ class Side:
         if not number_of:
             return []
         rows = self.control.rows(LOCKS % ','.join(str(pid) for pid in number_of))
-        return [(number_of[pid], *rest) for pid, *rest in rows]
+        locks = [(number_of[pid], *rest) for pid, *rest in rows]
+        # who has the stronger of these keeps out all that the weaker does
+        return [lock for lock in locks if lock[3] != 'RowShareLock' or not lock[4] or
+                (*lock[:3], 'RowExclusiveLock', True) not in locks]
 
     def end(self):
         for session in self.sessions:

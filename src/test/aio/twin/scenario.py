@@ -69,8 +69,8 @@ class Plan:
     def indexes(self):
         if self.method is None:
             return []
-        unique_by = {'btree': 'k', 'hash': 'k', 'brin': 'k', 'gin': 'a', 'gin_pending': 'a', 'gist': 'r', 'spgist': 'r'}
-        column = unique_by[self.method] if self.method != 'brin' or self.key[0] not in ('pair', 'label') else 'id'
+        columns = {'btree': 'k', 'hash': 'k', 'brin': 'k', 'gin': 'a', 'gist': 'r', 'spgist': 'r'}
+        column = columns[self.method] if self.method != 'brin' or self.key[0] not in ('pair', 'label') else 'id'
         if self.expression and column == 'k':
             column = {'immutable': "(v * 2)", 'plpgsql': 'twice(v)'}[self.expression]
         if self.descending:
@@ -83,12 +83,10 @@ class Plan:
 
     def setup(self):
         kind = self.key[0]
-        bare = kind.split(' COLLATE')[0] if self.parents != 'cross' else kind
         parent_kind = 'bigint' if self.parents == 'cross' and kind == 'int' else kind
         lines = [*self.before, 'CREATE SEQUENCE numbers', 'CREATE TABLE log (id int, n bigint)',
                  'CREATE FUNCTION twice(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n * 2; END $$',
                  'CREATE FUNCTION is_wanted(n int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n % 3 <> 0; END $$']
-        del bare
         if self.function:
             language, labels, body = self.function
             # its body names tables that are not there yet
@@ -105,21 +103,17 @@ class Plan:
         concurrently = ' CONCURRENTLY' if self.made == 'concurrently' else ''
         if self.made == 'first':
             lines += [index.format(concurrently='') for index in indexes]
-        top = SHIFT + self.existing
         lines.append(f'INSERT INTO t ({COLUMNS}) SELECT {self.row("n", f"(n + 1) / 2" if self.own_parent else "n % 60")} '
                      f'FROM generate_series(1, {self.existing}) n')
         if self.made != 'first':
             lines += [f'ALTER TABLE t ADD {constraint}' for constraint in filter(None, [self.primary, self.unique])]
             lines += [index.format(concurrently=concurrently) for index in indexes]
         lines += [f'ALTER TABLE t ALTER {column} SET NOT NULL' for column in self.not_null]
-        if self.own_parent:
-            lines.append(f'ALTER TABLE t ADD {self.foreign}')
-        elif self.foreign:
+        if self.foreign:
             lines.append(f'ALTER TABLE t ADD {self.foreign}')
         if self.children:
             lines += [f'CREATE {self.persistence} TABLE c (id int DEFAULT 1 {self.children}, n int)', 'CREATE INDEX ON c (id)',
                       f'INSERT INTO c SELECT n, n FROM generate_series(1, {self.existing}, 3) n']
-        del top
         low, high = (self.first, self.last) if self.inserts else (1, self.rows + 10)
         lines += [f'CREATE TABLE s (id int, k {kind}, v int)',
                   f'INSERT INTO s SELECT n, {self.v("n")}, n % 100 FROM generate_series({low}, {high}) n ORDER BY md5(n::text)',

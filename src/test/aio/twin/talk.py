@@ -28,10 +28,6 @@ VARYING = [(re.compile(r'\b([Pp]rocess|PID|pid) \d+'), r'\1 N'), (re.compile(r'\
            (re.compile(r'\b[0-9A-F]+/[0-9A-F]{6,8}\b'), 'LSN')]
 
 
-class Closed(Exception):
-    """The server has closed the connection."""
-
-
 def plain(text):
     if 'stack depth limit exceeded' in text:
         # how often a function calls itself until then is nobody's business
@@ -105,9 +101,6 @@ class Session:
 
     def copy_done(self):
         self._send(message(b'c'))
-
-    def copy_fail(self, why):
-        self._send(message(b'f', cstring(why)))
 
     def leave(self):
         """As a client that is gone."""
