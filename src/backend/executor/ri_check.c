@@ -216,12 +216,14 @@ get_check(const TriggerData *trigger, Oid constraint, bool of_parent,
 
 	/*
 	 * A hook may want to be asked for permission; a query may be forbidden to
-	 * lock rows; and ALTER TABLE calls triggers without a queue.
+	 * lock rows; and a trigger may have been called without a queue, or have
+	 * executed statements with queues of their own, as SET DEFAULT does
+	 * before it looks for rows that still refer to the one that is gone.
 	 */
 	if (!aio_direct_foreign_key_checks || IsolationIsSerializable() ||
 		ExecutorCheckPerms_hook != NULL || object_access_hook != NULL ||
 		XactReadOnly || IsInParallelMode() ||
-		!OidIsValid(due) || due != aio_trigger_due.trigger)
+		!AioIsTriggerDue(trigger))
 		return NULL;
 	CHECK_FOR_INTERRUPTS();
 	CommandCounterIncrement();

@@ -59,18 +59,15 @@ AioCountKeysAhead(AioTriggerUsage *usage, uint32 n)
 
 /*
  * RI_FKey_cascade_del() and others, and where we are asked before: this trigger
- * is going to execute its query.  ALTER TABLE calls triggers without a queue.
+ * is going to execute its query.
  */
 void
 AioRiCountQuery(const TriggerData *trigger)
 {
-	Oid			due = trigger->tg_trigger->tgoid;
-	EState	   *estate = aio_trigger_due.estate;
-
 	aio_session_stats_data.checks_by_query++;
-	if (OidIsValid(due) && due == aio_trigger_due.trigger &&
-		estate->es_instrument != 0)
-		AioTriggerUsageIn(AioTriggerQueueOf(estate), due)->queries++;
+	if (AioIsTriggerDue(trigger) && aio_trigger_due.estate->es_instrument != 0)
+		AioTriggerUsageIn(AioTriggerQueueOf(aio_trigger_due.estate),
+						  aio_trigger_due.trigger)->queries++;
 }
 
 /*

@@ -231,9 +231,17 @@ AioTriggerEventDue(EState *estate, void *chunk, void *event,
 	aio_trigger_due.cursor.firing_id = firing_id;
 	aio_trigger_due.cursor.at_end = false;
 	aio_trigger_due.trigger = trigger;
+	aio_trigger_due.call = NULL;
 	if (unlikely(aio_pages_missed != aio_ri_missed || aio_ri_nahead > 0 ||
 				 AIO_LOOKUPS_FORCED))
 		AioRiEventDue(first);
+}
+
+/* AfterTriggerExecute(): the function of the event's trigger is called */
+static inline void
+AioTriggerCalled(const TriggerData *call)
+{
+	aio_trigger_due.call = call;
 }
 
 /* afterTriggerInvokeEvents(): all that were to be fired have been */

@@ -10,6 +10,7 @@
 #ifndef AIO_TRIGGER_QUEUE_H
 #define AIO_TRIGGER_QUEUE_H
 
+#include "commands/trigger.h"
 #include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 
@@ -33,15 +34,34 @@ typedef struct AioTriggerEvent
 	ItemPointerData new_tid;	/* invalid for DELETE */
 } AioTriggerEvent;
 
-/* The event that is fired now, and by which trigger. */
+/*
+ * The event that was fired last, and by which trigger.  What the trigger's
+ * function executes may have queues of its own; when that returns to it, this
+ * is an event of one of these, and the queue may be gone.  So who looks at it
+ * while a trigger is called asks AioIsTriggerDue() before.
+ */
 typedef struct AioTriggerDue
 {
 	EState	   *estate;			/* of the queue */
 	AioTriggerCursor cursor;
 	Oid			trigger;
+	const TriggerData *call;	/* what its function has been called with,
+								 * only to be compared; NULL until then */
 } AioTriggerDue;
 
 extern PGDLLIMPORT AioTriggerDue aio_trigger_due;
+
+/*
+ * Is aio_trigger_due the event for which a trigger's function has been called
+ * with this?  ALTER TABLE calls triggers without a queue, that have no OID.
+ */
+static inline bool
+AioIsTriggerDue(const TriggerData *call)
+{
+	return aio_trigger_due.call == call &&
+		OidIsValid(call->tg_trigger->tgoid) &&
+		aio_trigger_due.trigger == call->tg_trigger->tgoid;
+}
 
 /* is anything kept for a queue? */
 extern PGDLLIMPORT struct AioTriggerQueue *aio_trigger_queues;

@@ -1,3 +1,13 @@
+static void
+AfterTriggerExecute(EState *estate, AfterTriggerEvent event, FmgrInfo *finfo)
+{
+	TriggerData LocTriggerData = {0};
+
+	LocTriggerData.tg_event = event->ate_flags;
+	rettuple = ExecCallTriggerFunc(&LocTriggerData, tgindx, finfo, NULL, per_tuple_context);
+	heap_freetuple(rettuple);
+}
+
 static bool
 afterTriggerInvokeEvents(AfterTriggerEventList *events, CommandId firing_id, EState *estate)
 {

@@ -128,5 +128,33 @@ SELECT concurrency();
 SELECT * FROM error_of('INSERT INTO child SELECT k, k, k FROM generate_series(4500, 5500) k');
 SELECT count(*) FROM child;
 
+-- a trigger of the children changes their parents, while PostgreSQL does so itself
+CREATE TABLE parent (id int PRIMARY KEY);
+CREATE TABLE orphan (id int, parent int DEFAULT 0 REFERENCES parent ON DELETE SET DEFAULT ON UPDATE SET DEFAULT,
+                     CHECK (parent > 0 OR id < 300));
+INSERT INTO parent SELECT generate_series(0, 1000);
+INSERT INTO orphan SELECT k, k FROM generate_series(1, 300) k;
+CREATE FUNCTION change_parents() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.parent < 200 THEN
+        DELETE FROM parent WHERE id = 500 + OLD.parent;
+        UPDATE parent SET id = 2000 + OLD.parent WHERE id = 700 + OLD.parent;
+        BEGIN
+            DELETE FROM parent WHERE id = 300;
+        EXCEPTION WHEN check_violation THEN
+            NULL;
+        END;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER change_parents BEFORE UPDATE ON orphan FOR EACH ROW EXECUTE FUNCTION change_parents();
+DELETE FROM parent WHERE id BETWEEN 1 AND 20;
+UPDATE parent SET id = id + 3000 WHERE id BETWEEN 21 AND 40;
+DELETE FROM parent WHERE id = 0;
+SELECT count(*), sum(id) FROM parent;
+SELECT parent, count(*) FROM orphan WHERE parent = 0 GROUP BY parent;
+
+DROP TABLE orphan, parent;
+DROP FUNCTION change_parents;
 DROP TABLE child, temporal, t CASCADE;
 DROP FUNCTION insert_changed, copy_changed;
