@@ -11,12 +11,14 @@
 #ifndef AIO_GUARD_H
 #define AIO_GUARD_H
 
+#include "access/tableam.h"
 #include "aio/error_point.h"
 #include "aio/index_insert.h"
 #include "aio/task.h"
 #include "commands/copy.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
+#include "utils/rel.h"
 
 /* A statement that runs in a guard.  Lives on the stack. */
 typedef struct AioGuard
@@ -35,13 +37,24 @@ typedef struct AioGuard
 	AioScope   *scope;
 } AioGuard;
 
+/*
+ * Is it a heap for PostgreSQL's own code?  What another access method does is
+ * not known: it may tell of what it is asked for, or do it in other ways.
+ */
+static inline bool
+AioIsHeap(Relation rel)
+{
+	return rel->rd_tableam == GetHeapamTableAmRoutine();
+}
+
 /* guard_stack.c */
-extern double aio_look_ms;
 extern void AioGuardBegin(AioGuard *guard, QueryDesc *query,
 						  CopyFromState cstate);
 extern void AioGuardEnd(AioGuard *guard);
 extern const AioGuard *AioNextGuard(const AioGuard *guard);
 extern void AioLookAfter(double ms);
+extern void AioLookSoon(void);
+extern double AioTimeSinceLook(void);
 extern bool AioLaterRowsHaveNoSideEffects(ResultRelInfo *rri, EState *estate,
 										  CopyFromState cstate);
 

@@ -28,6 +28,7 @@
 #include "aio/slots.h"
 #include "guard.h"
 #include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "utils/timeout.h"
 
@@ -41,8 +42,11 @@ bool		aio_rows_are_few = false;
 
 /* milliseconds after which statements are looked at whose rows or keys wait */
 #define TIME_MIN	(aio_debug_spill ? 1.0 : 1000.0)
-double		aio_look_ms = 0;
 static TimeoutId look_timeout = MAX_TIMEOUTS;
+
+/* when they were looked at, and when they are again if that was impossible */
+static instr_time looked_at;
+#define TIME_AGAIN	10
 
 /* the statement that began last and runs still */
 static AioGuard *innermost = NULL;
@@ -64,8 +68,29 @@ AioLookAfter(double ms)
 {
 	if (look_timeout == MAX_TIMEOUTS)
 		look_timeout = RegisterTimeout(AIO_TIMEOUT_LOOK, at_timeout);
-	aio_look_ms = Min(Max(ms, TIME_MIN), (double) PG_INT32_MAX);
-	enable_timeout_after(look_timeout, (int) aio_look_ms);
+	enable_timeout_after(look_timeout, (int) Min(Max(ms, TIME_MIN), (double) PG_INT32_MAX));
+	INSTR_TIME_SET_CURRENT(looked_at);
+}
+
+/*
+ * It was time to look, but not the place.  Interrupts are not pending any more,
+ * so the timer is needed to have that noticed again.
+ */
+void
+AioLookSoon(void)
+{
+	enable_timeout_after(look_timeout, TIME_AGAIN);
+}
+
+/* Milliseconds since AioLookAfter(). */
+double
+AioTimeSinceLook(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, looked_at);
+	return INSTR_TIME_GET_MILLISEC(now);
 }
 
 /* Nothing waits any more. */

@@ -171,17 +171,17 @@ watch(PlanState *node, void *context)
 
 /*
  * Look at a statement of which rows or keys may wait: has it got few rows since
- * the last look, and inserted the keys of none?  root is the plan of its rows,
- * or NULL.
+ * the last look, so many milliseconds ago, and inserted the keys of none?  root
+ * is the plan of its rows, or NULL.
  */
 static void
-look(AioStatementBacklog *statement, PlanState *root)
+look(AioStatementBacklog *statement, PlanState *root, double passed)
 {
 	uint64		rows = statement->rows_taken;
 
 	if (AioBacklogIsChecked(statement->estate) &&
 		statement->drains == statement->drains_seen &&
-		(rows - statement->rows_seen) * 1000.0 < ROWS_PER_SECOND * aio_look_ms)
+		(rows - statement->rows_seen) * 1000.0 < ROWS_PER_SECOND * passed)
 	{
 		if (statement->watched == NULL && root != NULL)
 		{
@@ -207,11 +207,15 @@ look(AioStatementBacklog *statement, PlanState *root)
 void
 AioLookAtQueries(void)
 {
+	double		passed = AioTimeSinceLook();
 	double		ms = 0;
 
-	/* a plan may be deeper than a task's stack; the next interrupt will do */
+	/* a plan may be deeper than a task's stack */
 	if (aio_current_task != NULL)
+	{
+		AioLookSoon();
 		return;
+	}
 	aio_keys_wait = false;
 	aio_rows_are_few = false;
 	for (const AioGuard *guard = AioNextGuard(NULL); guard != NULL;
@@ -225,7 +229,7 @@ AioLookAtQueries(void)
 		if (statement == NULL || !AioStatementIsAlive(statement))
 			continue;
 		look(statement, guard->query != NULL ?
-			 outerPlanState(guard->query->planstate) : NULL);
+			 outerPlanState(guard->query->planstate) : NULL, passed);
 		ms = Max(ms, statement->client_drain_ms * TIME_FACTOR);
 	}
 	AioLookAfter(ms);
