@@ -32,7 +32,8 @@
  * not in upstream, the statement ends, and its locks are released,
  * - when somebody waits for one of them, between two messages;
  * - before the worker waits for any other lock, as who has that could wait for
- *	 one of these;
+ *	 one of these; but for those of catalogs, as the worker may be in the
+ *	 middle of a look-up into a cache;
  * - before it waits for its publisher for more than a moment;
  * - before a trigger runs, which may take any time.  When one before a row
  *	 runs, upstream has the indexes of that row's table locked as well;
@@ -367,7 +368,7 @@ AioEndApplyBeforeRow(Relation rel)
 		return;
 	code = AioApplyRowCode(rel);
 
-	/* unless it has ended meanwhile, as a catalog was locked */
+	/* unless it has ended meanwhile, as something was locked */
 	if (!may_end())
 		return;
 	if (code == AIO_ROW_RUNS_EARLY ||
@@ -385,7 +386,8 @@ AioEndApplyBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session)
 	/* those who have one of these wait for nobody who could wait for us */
 	if (tag->locktag_type == LOCKTAG_RELATION_EXTEND ||
 		tag->locktag_type == LOCKTAG_PAGE ||
-		!may_end() || LockHeldByMe(tag, mode, false))
+		!may_end() || !AioMayDrainBeforeLock(tag) ||
+		LockHeldByMe(tag, mode, false))
 		return;
 
 	/* tell standbys of no lock twice; only DDL gets one of these */

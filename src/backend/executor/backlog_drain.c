@@ -217,15 +217,13 @@ AioDrainVisibleTo(Snapshot snapshot)
  * for.  It is got where AioDrainOpened() could drain as well: no page is
  * locked.
  *
- * Locks on catalogs are got to look up what a drain may need, too, and others
- * by those who have pages or rows locked.
+ * Others than those of relations are got by those who have rows locked.
  */
 void
 AioDrainKeysBeforeLock(const LOCKTAG *tag, LOCKMODE mode, bool session)
 {
-	if (tag->locktag_type != LOCKTAG_RELATION ||
-		tag->locktag_field2 < FirstNormalObjectId || mode == AccessExclusiveLock ||
-		aio_current_task != NULL || CritSectionCount > 0 || AioHeldLWLocks() > 0)
+	if (tag->locktag_type != LOCKTAG_RELATION || mode == AccessExclusiveLock ||
+		!AioMayDrainBeforeLock(tag))
 		return;
 	for (AioStatementBacklog *statement = AioNextStatement(NULL);
 		 statement != NULL; statement = AioNextStatement(statement))

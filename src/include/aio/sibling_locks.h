@@ -21,6 +21,7 @@ extern PGDLLIMPORT int aio_sibling_locks;
 
 extern void AioLetSiblingsFinish(void);
 extern bool AioSomebodyWaitsFor(Relation rel);
+extern bool AioMayDrainBeforeLock(const LOCKTAG *tag);
 extern bool AioLockIsToBeHad(const LOCKTAG *tag, LOCKMODE mode, bool session);
 extern bool AioLockIfFree(Oid relid, LOCKMODE mode);
 

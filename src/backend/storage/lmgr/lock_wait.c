@@ -17,7 +17,9 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "aio/client.h"
+#include "aio/io_internal.h"
 #include "aio/sibling_locks.h"
 #include "catalog/catalog.h"
 #include "miscadmin.h"
@@ -32,6 +34,21 @@ AioLetSiblingsFinish(void)
 	AioAwaitSiblingsIdle();
 	if (unlikely(aio_messages_kept) && !AioHoldsUpOthers() && AioSiblingsIdle())
 		AioSendKept();
+}
+
+/*
+ * May index entries be inserted, and relations closed, before this lock is
+ * waited for?  A catalog's may be asked for in the middle of a look-up into one
+ * of PostgreSQL's caches, whose entry is half made: of a relation, which must
+ * not be closed then, or of a collation, while to insert entries looks up
+ * others.  Nor in a task, nor by who has a page locked.
+ */
+bool
+AioMayDrainBeforeLock(const LOCKTAG *tag)
+{
+	return (tag->locktag_type != LOCKTAG_RELATION ||
+			tag->locktag_field2 >= FirstNormalObjectId) &&
+		aio_current_task == NULL && CritSectionCount == 0 && AioHeldLWLocks() == 0;
 }
 
 /*
