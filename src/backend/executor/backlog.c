@@ -40,12 +40,16 @@
 #include "aio/error_point.h"
 #include "aio/index_backlog.h"
 #include "aio/index_policy.h"
+#include "catalog/partition.h"
 #include "commands/copyfrom_internal.h"
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
+#include "replication/logicalworker.h"
 #include "storage/lmgr.h"
+#include "utils/catcache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* aio.index_batch_memory, in kB */
 int			aio_index_batch_memory = 64 * 1024;
@@ -361,10 +365,48 @@ add_index(AioIndexBacklog *backlog)
 	entry->first = backlog;
 }
 
+static bool
+is_in_subscription(Oid relid)
+{
+	CatCList   *list = SearchSysCacheList1(SUBSCRIPTIONRELMAP,
+										   ObjectIdGetDatum(relid));
+	bool		result = list->n_members > 0;
+
+	ReleaseSysCacheList(list);
+	return result;
+}
+
+/*
+ * Does a subscription write to this table?  Its worker searches indexes for
+ * rows that others have inserted, and waits for the transactions of these
+ * before it says that a row is missing.  Subscriptions' own workers seldom
+ * insert what another one's changes.
+ */
+static bool
+is_subscribed(Relation rel)
+{
+	List	   *ancestors;
+	bool		result;
+
+	if (IsLogicalWorker())
+		return false;
+	if (is_in_subscription(RelationGetRelid(rel)))
+		return true;
+	if (!rel->rd_rel->relispartition)
+		return false;
+	ancestors = get_partition_ancestors(RelationGetRelid(rel));
+	result = false;
+	foreach_oid(ancestor, ancestors)
+		result |= is_in_subscription(ancestor);
+	list_free(ancestors);
+	return result;
+}
+
 static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
 	AioTableBacklog *table;
+	bool		subscribed = is_subscribed(rri->ri_RelationDesc);
 	bool		keys = false;
 
 	table = MemoryContextAllocZero(statement->context,
@@ -374,6 +416,8 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 	table->rri = rri;
 	table->rows = statement->estate->es_processed;
 	table->nindexes = rri->ri_NumIndices;
+	/* nor are rows kept back */
+	table->rows_checked = subscribed;
 	for (int i = 0; i < table->nindexes; i++)
 	{
 		AioIndexBacklog *backlog = &table->indexes[i];
@@ -381,7 +425,7 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		init_index(backlog, table, i);
 		if (backlog->batch.index == NULL)
 			continue;
-		backlog->collects = may_collect(backlog);
+		backlog->collects = !subscribed && may_collect(backlog);
 		keys |= backlog->collects && backlog->batch.unique;
 	}
 	if (keys && !(keys_can_wait(table) &&

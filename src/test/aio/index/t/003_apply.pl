@@ -9,6 +9,7 @@ use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 if (($ENV{enable_injection_points} // '') ne 'yes')
 {
@@ -459,6 +460,89 @@ while_it_waits("BEGIN; $large(10001, 14000) n; INSERT INTO pause VALUES (2); INS
 check_moved(4000, 'entries that were spilled');
 $subscriber->safe_psql('postgres', $_)
   foreach ('ALTER SYSTEM RESET aio.debug_spill', 'ALTER SYSTEM RESET aio.index_batch_memory', 'SELECT pg_reload_conf()');
+
+# Somebody alters a table that the worker has open for its entries alone.  The
+# worker finds that out when it opens the next table, and has to wait in the
+# middle for the catalog: the table stays open.
+{
+	my $session = $subscriber->background_psql('postgres');
+	my $applied = qq{backend_type = 'logical replication apply worker'};
+
+	foreach my $node ($publisher, $subscriber)
+	{
+		$node->safe_psql('postgres', 'CREATE TABLE altered (id int, r int); CREATE TABLE next (id int)');
+	}
+	$subscriber->safe_psql('postgres', q{
+		CREATE INDEX altered_r ON altered (r);
+		CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			PERFORM public.injection_points_run('hold');
+			RETURN NEW;
+		END$$;
+		CREATE TRIGGER hold BEFORE INSERT ON altered FOR EACH ROW WHEN (NEW.id = 3000) EXECUTE FUNCTION hold();
+		ALTER TABLE altered ENABLE ALWAYS TRIGGER hold;
+		SELECT injection_points_attach('hold', 'wait')});
+	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub ADD TABLE altered, next');
+	$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = off)');
+	$subscriber->wait_for_subscription_sync($publisher, 'sub');
+	# what is looked up for these tables is known from then on
+	$publisher->safe_psql('postgres', 'BEGIN; INSERT INTO altered VALUES (0, 0); INSERT INTO next VALUES (0); COMMIT');
+	$publisher->wait_for_catchup('sub');
+	$publisher->safe_psql('postgres', 'BEGIN; INSERT INTO altered SELECT n, n * 7919 % 1009 FROM generate_series(1, 3000) n; INSERT INTO next VALUES (1); COMMIT');
+	$subscriber->wait_for_event('logical replication apply worker', 'hold');
+	my $pid = $subscriber->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE $applied");
+	$session->query_safe('ALTER TABLE altered SET (parallel_workers = 2)');
+	$session->query_safe(q{BEGIN; LOCK TABLE pg_class; ALTER TABLE altered SET (parallel_workers = 3); ALTER INDEX altered_r SET (fillfactor = 70);
+		SELECT injection_points_wakeup('hold')});
+	# nobody else can ask
+	for (my $i = 0; $i < 10 * $PostgreSQL::Test::Utils::timeout_default; $i++)
+	{
+		last if $session->query_safe("SELECT count(*) > 0 FROM pg_locks WHERE relation = 'pg_class'::regclass AND NOT granted AND pid = $pid") eq 't';
+		usleep(100_000);
+	}
+	$session->query_safe(q{COMMIT; SELECT injection_points_detach('hold')});
+	$session->quit;
+	$publisher->wait_for_catchup('sub');
+	is($subscriber->safe_psql('postgres', q{SELECT (SELECT count(*) FROM altered), (SELECT count(*) FROM next), bt_index_check('altered_r', true)}),
+		'3001|2|', 'a table is altered, and the worker waits for a catalog');
+	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub DROP TABLE altered, next');
+}
+
+# A row that a session of the subscriber has inserted, whose statement is running
+# yet, is not missing: the worker waits for it.
+{
+	my $locker = $subscriber->background_psql('postgres');
+	my $session = $subscriber->background_psql('postgres');
+
+	foreach my $node ($publisher, $subscriber)
+	{
+		$node->safe_psql('postgres', q{
+			CREATE TABLE local (id int, v int) PARTITION BY RANGE (id);
+			CREATE TABLE local_part PARTITION OF local FOR VALUES FROM (0) TO (10000);
+			CREATE INDEX ON local (id);
+			ALTER TABLE local REPLICA IDENTITY FULL;
+			ALTER TABLE local_part REPLICA IDENTITY FULL});
+	}
+	$publisher->safe_psql('postgres', q{
+		INSERT INTO local SELECT n, 0 FROM generate_series(1, 3000) n;
+		ALTER PUBLICATION pub ADD TABLE local});
+	$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = off)');
+	$locker->query_safe('SELECT pg_advisory_lock(2)');
+	$session->query_until(qr/begun/, q{\echo begun
+		INSERT INTO local SELECT n, 0 FROM generate_series(1, 3000) n UNION ALL SELECT 0, 0 WHERE pg_advisory_lock_shared(2)::text = 'never';
+});
+	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not wait';
+	$publisher->safe_psql('postgres', 'UPDATE local SET v = 1 WHERE id = 2000');
+	$subscriber->poll_query_until('postgres', q{
+		SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'transactionid')
+			OR EXISTS (SELECT FROM pg_stat_subscription_stats WHERE confl_update_missing > 0)}) or die 'it does neither';
+	$locker->query_safe('SELECT pg_advisory_unlock(2)');
+	$session->query_safe('SELECT 1');
+	$_->quit foreach ($locker, $session);
+	$publisher->wait_for_catchup('sub');
+	is($subscriber->safe_psql('postgres', 'SELECT v FROM local WHERE id = 2000'), '1', 'a row that a session inserts meanwhile is updated');
+	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub DROP TABLE local');
+}
 
 # more tables than are kept open
 my $many = join('; ', 'CREATE TABLE many (id int, a text) PARTITION BY HASH (id)',
