@@ -55,7 +55,9 @@ typedef struct AioRowBuffer
 } AioRowBuffer;
 
 /*
- * May rows of this table be kept back?  Asked once per statement and table.
+ * May rows of this table be kept back?  Those of other access methods have
+ * other slots, and may be told only by COPY that there are several.  Asked once
+ * per statement and table.
  */
 static bool
 rows_may_wait(ModifyTableState *mtstate, ResultRelInfo *rri)
@@ -65,7 +67,8 @@ rows_may_wait(ModifyTableState *mtstate, ResultRelInfo *rri)
 	if (node->onConflictAction != ONCONFLICT_NONE ||
 		mtstate->mt_partition_tuple_routing != NULL ||
 		rri->ri_projectReturning != NULL || rri->ri_FdwRoutine != NULL ||
-		IsCatalogRelation(rri->ri_RelationDesc))
+		IsCatalogRelation(rri->ri_RelationDesc) ||
+		!AioIsHeap(rri->ri_RelationDesc))
 		return false;
 	return AioLaterRowsHaveNoSideEffects(rri, mtstate->ps.state, NULL);
 }

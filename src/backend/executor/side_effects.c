@@ -31,6 +31,7 @@
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
+#include "replication/worker_internal.h"
 #include "rewrite/rewriteHandler.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -309,6 +310,28 @@ is_join(const Plan *plan)
 	return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
 }
 
+/* Does this node scan no table, or one that is a heap? */
+static bool
+scans_heap(PlanState *state)
+{
+	Relation	rel;
+
+	switch (nodeTag(state->plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			rel = ((ScanState *) state)->ss_currentRelation;
+			return rel == NULL || AioIsHeap(rel);
+		default:
+			return true;
+	}
+}
+
 /* PlanState walker: likewise, for what a plan evaluates. */
 static bool
 plan_leaves_something(PlanState *state, void *context)
@@ -337,7 +360,8 @@ plan_leaves_something(PlanState *state, void *context)
 			 (is_join(plan) &&
 			  leaves_something((Node *) ((Join *) plan)->joinqual, context)))
 		return true;
-	if (plan->initPlan != NIL || AioPlanNodeCallsUnnamedCode(state))
+	if (plan->initPlan != NIL || AioPlanNodeCallsUnnamedCode(state) ||
+		!scans_heap(state))
 		return true;
 	switch (nodeTag(plan))
 	{
@@ -601,6 +625,11 @@ AioCopyLeavesSomething(CopyFromState cstate)
 	TupleDesc	desc = RelationGetDescr(cstate->rel);
 
 	Assert(cstate->defexprs != NULL || desc->natts == 0);
+
+	/* an extension's code gets its input; that of a new subscription waits */
+	if (cstate->data_source_cb != NULL &&
+		!(MyLogicalRepWorker != NULL && am_tablesync_worker()))
+		return true;
 
 	/* each row that is skipped is reported */
 	if (cstate->opts.on_error != COPY_ON_ERROR_STOP &&

@@ -36,6 +36,16 @@ BEGIN
     END LOOP;
 END $$;
 
+-- A heap for which only COPY may insert several rows at a time.
+CREATE FUNCTION single_handler(internal) RETURNS table_am_handler
+AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE ACCESS METHOD single TYPE TABLE HANDLER single_handler;
+
+-- COPY n numbers into a table, the last of which is the first, and say so each
+-- thousand.
+CREATE FUNCTION copy_numbers(t regclass, n int) RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
 -- What has been called since this was asked last.
 CREATE FUNCTION calls(am text,
     OUT inserts int, OUT in_tasks int, OUT tasks_at_a_time int, OUT pages int,

@@ -2,13 +2,16 @@
  *
  * test_aio_index_am.c
  *	  Access methods of an extension, which say what may be done with their
- *	  inserts.
+ *	  inserts, and others of its code that we know nothing about.
  *
  * Each is GiST under another name, with an aminsert() of its own that counts
  * how it is called.  "plain" has registered nothing, so its entries are
  * inserted as PostgreSQL always did.  "batched" has its entries collected and
  * drained, and allows as many tasks as GiST does.  "serial" allows one task at
  * a time.
+ *
+ * "single" is a table access method, heap's with a multi_insert() that fails;
+ * and copy_numbers() has COPY call the extension for its input.
  *
  * The code of each runs in the session that counts; nothing is shared.
  *
@@ -21,10 +24,17 @@
 #include "postgres.h"
 
 #include "access/gist_private.h"
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "aio/index_am.h"
 #include "aio/read.h"
+#include "commands/copy.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "parser/parse_node.h"
+#include "parser/parse_relation.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/geo_decls.h"
@@ -35,6 +45,8 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(plain_handler);
 PG_FUNCTION_INFO_V1(batched_handler);
 PG_FUNCTION_INFO_V1(serial_handler);
+PG_FUNCTION_INFO_V1(single_handler);
+PG_FUNCTION_INFO_V1(copy_numbers);
 PG_FUNCTION_INFO_V1(calls);
 PG_FUNCTION_INFO_V1(register_again);
 PG_FUNCTION_INFO_V1(register_contradiction);
@@ -186,6 +198,65 @@ Datum
 serial_handler(PG_FUNCTION_ARGS)
 {
 	return gist_with(serial_insert);
+}
+
+static void
+refuse_rows(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
+			int options, BulkInsertState bistate)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("several rows at a time are not supported")));
+}
+
+Datum
+single_handler(PG_FUNCTION_ARGS)
+{
+	static TableAmRoutine single;
+
+	single = *GetHeapamTableAmRoutine();
+	single.multi_insert = refuse_rows;
+	PG_RETURN_POINTER(&single);
+}
+
+/* what copy_numbers() is at */
+static int	copy_next;
+static int	copy_last;
+
+/* copy_data_source_cb */
+static int
+next_numbers(void *outbuf, int minread, int maxread)
+{
+	int			bytes = 0;
+
+	while (copy_next <= copy_last && maxread - bytes > 20)
+	{
+		if (copy_next % 1000 == 0)
+			ereport(NOTICE, (errmsg("number %d", copy_next)));
+		/* keys that come in order do not wait */
+		bytes += sprintf((char *) outbuf + bytes, "%d\n",
+						 (int) ((int64) (copy_next < copy_last ? copy_next : 1) * 7919 % 1000003));
+		copy_next++;
+	}
+	return bytes;
+}
+
+Datum
+copy_numbers(PG_FUNCTION_ARGS)
+{
+	Relation	rel = table_open(PG_GETARG_OID(0), RowExclusiveLock);
+	ParseState *pstate = make_parsestate(NULL);
+	CopyFromState cstate;
+	uint64		rows;
+
+	copy_next = 1;
+	copy_last = PG_GETARG_INT32(1);
+	addRangeTableEntryForRelation(pstate, rel, RowExclusiveLock, NULL, false, false);
+	cstate = BeginCopyFrom(pstate, rel, NULL, NULL, false, next_numbers, NIL, NIL);
+	rows = CopyFrom(cstate);
+	EndCopyFrom(cstate);
+	table_close(rel, NoLock);
+	PG_RETURN_INT64(rows);
 }
 
 /* What has been called, and forget it. */

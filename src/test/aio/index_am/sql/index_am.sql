@@ -89,6 +89,19 @@ INSERT INTO batched_table SELECT * FROM points;
 SELECT inserts, in_tasks, collected FROM calls('batched');
 RESET aio.await_index_inserts;
 
+-- Rows of a table access method that may do anything are inserted one by one.
+CREATE TABLE single_table (n int, m int) USING single;
+INSERT INTO single_table SELECT n, n FROM generate_series(1, 3000) n;
+SELECT count(*), sum(n) FROM single_table;
+
+-- The extension gives COPY its rows, and says so: not those long after the one
+-- that fails.
+CREATE TABLE numbers (n int PRIMARY KEY);
+INSERT INTO numbers VALUES (3500 * 7919 % 1000003);
+SELECT copy_numbers('numbers', 100000);
+DELETE FROM numbers;
+SELECT copy_numbers('numbers', 2500);
+
 -- what is not accepted
 SELECT register_again();
 SELECT register_contradiction();
