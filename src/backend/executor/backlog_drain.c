@@ -161,24 +161,10 @@ AioDrainKeysBefore(EState *estate)
 }
 
 /*
- * A statement has failed: insert all that could fail before.
- *
- * If a row that was kept back fails, the guard calls this again, for the rows
- * before it.
- */
-void
-AioDrainChecked(EState *estate)
-{
-	AioStatementBacklog *statement = AioFindStatement(estate);
-
-	Assert(AioBacklogIsChecked(estate));
-	AioFlushKeptRows(statement);
-	drain(statement, DRAIN_MEMORY);
-}
-
-/*
  * A statement is slow: insert the keys of its rows, which others wait for, or
- * take.  All other entries stay where they are.
+ * take.  Or it has failed, and one of them may have failed before; if a row
+ * that was kept back fails, the guard calls this again, for the rows before
+ * it.  All other entries stay where they are.
  */
 void
 AioClaimKeys(EState *estate)

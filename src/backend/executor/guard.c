@@ -98,7 +98,7 @@ settle(AioGuard *guard)
 			callback.previous = error_context_stack;
 			error_context_stack = &callback;
 		}
-		AioDrainChecked(guard->backlog_of);
+		AioClaimKeys(guard->backlog_of);
 		Assert(!AioBacklogIsChecked(guard->backlog_of));
 
 		/* no earlier row fails; as errfinish() leaves it */

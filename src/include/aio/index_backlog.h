@@ -243,7 +243,6 @@ extern void AioDrainKeys(AioStatementBacklog *statement);
 /* backlog_drain.c */
 extern void AioDrainKeysBefore(EState *estate);
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
-extern void AioDrainChecked(EState *estate);
 extern void AioClaimKeys(EState *estate);
 
 /* backlog_recheck.c */
