@@ -138,6 +138,17 @@ AioAllRowsWanted(EState *estate, const Plan *node, bool begun)
 }
 
 /*
+ * Does a worker of a parallel plan run this?  The leader stops it when it has
+ * enough rows of all, and the number that a worker is told is only the most
+ * that it could be asked for.
+ */
+static bool
+is_worker(const QueryDesc *query)
+{
+	return query->dest->mydest == DestTupleQueue;
+}
+
+/*
  * Of the rows that the topmost node of this statement is going to return, how
  * many more will be asked for until the plan has been run?  At most 'max', and
  * 1 if that is not known.
@@ -149,7 +160,7 @@ AioRowsWanted(const EState *estate, uint64 max)
 		return Min(max, 1);
 	if (running.to_end)
 		return max;
-	if (running.query->operation != CMD_SELECT)
+	if (running.query->operation != CMD_SELECT || is_worker(running.query))
 		return Min(max, 1);
 	Assert(estate->es_processed < running.count);
 	return Min(max, running.count - estate->es_processed);
@@ -207,7 +218,7 @@ run_noted(QueryDesc *query, ScanDirection direction, uint64 count)
 	AioExecutorRun outer = running;
 
 	running.query = query;
-	running.to_end = count == 0;
+	running.to_end = count == 0 && !is_worker(query);
 	running.count = count;
 	running.goes_on = query->already_executed;
 	running.nest_level = GetCurrentTransactionNestLevel();

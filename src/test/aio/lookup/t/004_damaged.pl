@@ -156,6 +156,34 @@ foreach my $statement ("SELECT note(a.id), length(b.t) $from ORDER BY a.id", "SE
 }
 rename "$file.away", "$file.1" or die "$file.1: $!";
 
+# Workers of a parallel plan are stopped when the leader has enough: one of them
+# has the rows from the second leaf on, and sends no more than its queue holds.
+{
+	my $limited = 'SELECT count(filler), count(t) FROM (SELECT r.id, filler, t FROM rows r JOIN items i ON i.id = r.item ORDER BY r.id LIMIT 400) x';
+	my $settings = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+		SET min_parallel_index_scan_size = 0; SET parallel_leader_participation = off; SET max_parallel_workers_per_gather = 2;
+		SET enable_sort = off; SET enable_seqscan = off';
+
+	$node->safe_psql('postgres', q{
+		CREATE TABLE rows (id int PRIMARY KEY, item int, filler text);
+		ALTER TABLE rows ALTER filler SET STORAGE PLAIN;
+		INSERT INTO rows SELECT n, 1 + n * 7919 % 500, repeat('y', 7500) FROM generate_series(1, 2000) n;
+		VACUUM ANALYZE rows});
+	my ($path, $block) = split /\|/, $node->safe_psql('postgres', "SELECT pg_relation_filepath('rows'), (ctid::text::point)[0]::int FROM rows WHERE id = 416");
+	$node->stop;
+	open my $handle, '+<:raw', $node->data_dir . "/$path" or die "$path: $!";
+	seek $handle, 8192 * $block + 5000, 0;
+	print $handle 'damage' x 10;
+	close $handle;
+	$node->start;
+	like($node->safe_psql('postgres', "$settings; EXPLAIN (COSTS OFF) $limited"), qr/Gather Merge.*Nested Loop.*Parallel Index Scan/s, 'a parallel plan');
+	foreach my $ahead ('lookup_ahead = 0', 'lookup_ahead = 64', 'debug_lookups = 64')
+	{
+		is(($node->psql('postgres', "$settings; SET aio.$ahead; $limited"))[1], '400|400', "a worker that is stopped before a damaged page, $ahead");
+	}
+	$node->safe_psql('postgres', 'DROP TABLE rows');
+}
+
 # A key that cannot be fetched: rows before it are returned, or fail.
 $node->safe_psql('postgres', q{
 	CREATE TABLE outside (id int PRIMARY KEY, k text STORAGE EXTERNAL);
