@@ -40,7 +40,9 @@
 #include "aio/error_point.h"
 #include "aio/index_backlog.h"
 #include "aio/index_policy.h"
+#include "aio/sibling_locks.h"
 #include "catalog/partition.h"
+#include "catalog/pg_subscription_rel.h"
 #include "commands/copyfrom_internal.h"
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
@@ -365,48 +367,53 @@ add_index(AioIndexBacklog *backlog)
 	entry->first = backlog;
 }
 
-static bool
-is_in_subscription(Oid relid)
+/* How many subscriptions of this database have this table? */
+static int
+subscriptions_of(Oid relid)
 {
 	CatCList   *list = SearchSysCacheList1(SUBSCRIPTIONRELMAP,
 										   ObjectIdGetDatum(relid));
-	bool		result = list->n_members > 0;
+	int			result = list->n_members;
 
 	ReleaseSysCacheList(list);
 	return result;
 }
 
 /*
- * Does a subscription write to this table?  Its worker searches indexes for
- * rows that others have inserted, and waits for the transactions of these
- * before it says that a row is missing.  Subscriptions' own workers seldom
- * insert what another one's changes.
+ * Does a subscription write to this table, besides one whose worker we are?
+ * Its worker searches indexes for rows that others have inserted, and waits for
+ * the transactions of these before it says that a row is missing.
  */
-static bool
-is_subscribed(Relation rel)
+bool
+AioIsSubscribed(Relation rel)
 {
-	List	   *ancestors;
-	bool		result;
+	List	   *relids;
+	int			n = 0;
 
-	if (IsLogicalWorker())
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return false;
-	if (is_in_subscription(RelationGetRelid(rel)))
+
+	/*
+	 * ALTER SUBSCRIPTION has the catalog locked while it talks to a
+	 * publisher, which may wait for us.
+	 */
+	if (!AioLockIfFree(SubscriptionRelRelationId, AccessShareLock))
 		return true;
-	if (!rel->rd_rel->relispartition)
-		return false;
-	ancestors = get_partition_ancestors(RelationGetRelid(rel));
-	result = false;
-	foreach_oid(ancestor, ancestors)
-		result |= is_in_subscription(ancestor);
-	list_free(ancestors);
-	return result;
+	relids = rel->rd_rel->relispartition ?
+		get_partition_ancestors(RelationGetRelid(rel)) : NIL;
+	relids = lappend_oid(relids, RelationGetRelid(rel));
+	foreach_oid(relid, relids)
+		n += subscriptions_of(relid);
+	list_free(relids);
+	UnlockRelationOid(SubscriptionRelRelationId, AccessShareLock);
+	return n > (IsLogicalWorker() ? 1 : 0);
 }
 
 static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
 	AioTableBacklog *table;
-	bool		subscribed = is_subscribed(rri->ri_RelationDesc);
+	bool		any = false;
 	bool		keys = false;
 
 	table = MemoryContextAllocZero(statement->context,
@@ -416,8 +423,6 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 	table->rri = rri;
 	table->rows = statement->estate->es_processed;
 	table->nindexes = rri->ri_NumIndices;
-	/* nor are rows kept back */
-	table->rows_checked = subscribed;
 	for (int i = 0; i < table->nindexes; i++)
 	{
 		AioIndexBacklog *backlog = &table->indexes[i];
@@ -425,8 +430,14 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		init_index(backlog, table, i);
 		if (backlog->batch.index == NULL)
 			continue;
-		backlog->collects = !subscribed && may_collect(backlog);
-		keys |= backlog->collects && backlog->batch.unique;
+		backlog->collects = may_collect(backlog);
+		any |= backlog->collects;
+	}
+	any = any && !AioIsSubscribed(rri->ri_RelationDesc);
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		table->indexes[i].collects &= any;
+		keys |= table->indexes[i].collects && table->indexes[i].batch.unique;
 	}
 	if (keys && !(keys_can_wait(table) &&
 				  AioLaterRowsHaveNoSideEffects(rri, statement->estate,

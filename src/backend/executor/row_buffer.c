@@ -214,7 +214,7 @@ AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 	{
 		table->rows_checked = true;
 		if (statement->cid == estate->es_output_cid &&
-			rows_may_wait(mtstate, rri))
+			rows_may_wait(mtstate, rri) && !AioIsSubscribed(rri->ri_RelationDesc))
 			table->rows_kept = make_buffer(mtstate, rri, statement->context);
 	}
 	if (table->rows_kept == NULL ||

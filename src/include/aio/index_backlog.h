@@ -244,6 +244,7 @@ extern void AioDrainKeys(AioStatementBacklog *statement);
 extern void AioDrainKeysBefore(EState *estate);
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
 extern void AioClaimKeys(EState *estate);
+extern bool AioIsSubscribed(Relation rel);
 
 /* backlog_recheck.c */
 extern void AioCheckConflicts(AioStatementBacklog *statement);
