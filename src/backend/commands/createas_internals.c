@@ -10,6 +10,13 @@
  */
 #include "aio/parallel_insert.h"
 
+/* Is the receiver that of CREATE TABLE AS, and none of somebody around it? */
+bool
+AioIsIntoRel(const DestReceiver *dest)
+{
+	return dest->receiveSlot == intorel_receive;
+}
+
 /* The receiver is one of CREATE TABLE AS, and has begun.  No rel: no data. */
 AioInsertTarget
 AioIntoTarget(DestReceiver *dest)
@@ -21,6 +28,6 @@ AioIntoTarget(DestReceiver *dest)
 		.options = into->ti_options,
 	};
 
-	Assert(dest->mydest == DestIntoRel);
+	Assert(AioIsIntoRel(dest));
 	return target;
 }

@@ -10,6 +10,13 @@
  */
 #include "aio/parallel_insert.h"
 
+/* Is the receiver that of REFRESH, and none of somebody around it? */
+bool
+AioIsTransientRel(const DestReceiver *dest)
+{
+	return dest->receiveSlot == transientrel_receive;
+}
+
 /* The receiver fills a materialized view, and has begun. */
 AioInsertTarget
 AioTransientTarget(DestReceiver *dest)
@@ -21,6 +28,6 @@ AioTransientTarget(DestReceiver *dest)
 		.options = view->ti_options,
 	};
 
-	Assert(dest->mydest == DestTransientRel);
+	Assert(AioIsTransientRel(dest));
 	return target;
 }

@@ -140,12 +140,12 @@ AioAllRowsWanted(EState *estate, const Plan *node, bool begun)
 /*
  * Does a worker of a parallel plan run this?  The leader stops it when it has
  * enough rows of all, and the number that a worker is told is only the most
- * that it could be asked for.
+ * that it could be asked for.  One that inserts its rows is not stopped.
  */
 static bool
 is_worker(const QueryDesc *query)
 {
-	return query->dest->mydest == DestTupleQueue;
+	return query->dest->mydest == DestTupleQueue && !AioReceiverInserts(query->dest);
 }
 
 /*
@@ -170,7 +170,15 @@ AioRowsWanted(const EState *estate, uint64 max)
 static bool
 is_of_extension(const DestReceiver *dest)
 {
-	return dest->mydest == DestNone && dest != None_Receiver;
+	return !AioIsOwnFunction(dest->receiveSlot);
+}
+
+/* Do those of this statement? */
+bool
+AioRowsGoToExtension(const EState *estate)
+{
+	return running.query != NULL && running.query->estate == estate &&
+		is_of_extension(running.query->dest);
 }
 
 /*

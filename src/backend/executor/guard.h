@@ -90,5 +90,6 @@ extern List *AioPruningExpressions(PlanState *state);
 extern bool AioNodeMayBeAhead(Node *node, bool fixed);
 extern bool AioColumnsMayBeAhead(const Plan *plan);
 extern bool AioScanMayBeAhead(PlanState *node, bool fixed);
+extern bool AioScansHeap(PlanState *state);
 
 #endif							/* AIO_GUARD_H */

@@ -44,6 +44,7 @@
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
+#include "guard.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -112,6 +113,10 @@ find_policy(ResultRelInfo *rri)
 	 */
 	if (RelationUsesLocalBuffers(rri->ri_RelationDesc) ||
 		IsCatalogRelation(rri->ri_RelationDesc))
+		return NULL;
+
+	/* another access method is asked for rows when unique keys are checked */
+	if (!AioIsHeap(rri->ri_RelationDesc))
 		return NULL;
 
 	policy = AioGetTablePolicy(rri);

@@ -99,6 +99,7 @@ make_node(CopyAhead *copy, EState *estate, Relation rel)
 	node->resultops = table_slot_callbacks(rel);
 	node->resultopsfixed = true;
 	node->resultopsset = true;
+	copy->node.ss.ss_currentRelation = rel;
 }
 
 static CopyAhead *

@@ -880,8 +880,11 @@ probe(AioLookupLoop *loop, uint32 first)
 static bool
 may_take_ahead(const AioLookupLoop *loop)
 {
-	if (loop->undisturbed && !loop->is_top &&
-		AioSomebodyIsBetween(loop->outer->state))
+	const EState *estate = loop->outer->state;
+
+	/* of the topmost node, no more are taken than are returned at a time */
+	if (loop->undisturbed &&
+		(loop->is_top ? AioRowsGoToExtension(estate) : AioSomebodyIsBetween(estate)))
 		return false;
 	return params_are_computed(loop->outer->state);
 }

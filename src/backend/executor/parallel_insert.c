@@ -158,8 +158,8 @@ AioRunInserting(ExecutorRun_hook_type run, QueryDesc *query,
 {
 	LeaderInsert *outer = leader;
 	LeaderInsert mine = {.query = query};
-	bool		inserts = unlikely(query->dest->mydest == DestIntoRel ||
-								   query->dest->mydest == DestTransientRel) &&
+	bool		inserts = unlikely(AioIsIntoRel(query->dest) ||
+								   AioIsTransientRel(query->dest)) &&
 		count == 0 && AioInsertsInParallel(query->plannedstmt);
 
 	if (!inserts && likely(outer == NULL))
@@ -200,7 +200,7 @@ target_of(PlanState *planstate)
 		outerPlanState(top) != planstate || top->ps_ProjInfo != NULL ||
 		query->estate->es_junkFilter != NULL)
 		return target;
-	target = query->dest->mydest == DestIntoRel ?
+	target = AioIsIntoRel(query->dest) ?
 		AioIntoTarget(query->dest) : AioTransientTarget(query->dest);
 	if (target.rel != NULL &&
 		!may_insert_into(target.rel->rd_rel->relpersistence,
@@ -356,6 +356,13 @@ inserting_receiver(shm_toc *toc, DestReceiver *queue)
 	receiver->queue = queue;
 	receiver->shared = shared;
 	return &receiver->pub;
+}
+
+/* Is it the receiver of a worker that inserts its rows? */
+bool
+AioReceiverInserts(const DestReceiver *dest)
+{
+	return dest->receiveSlot == insert_receive;
 }
 
 /* ParallelQueryMain(): where this worker's rows go instead of to its queue */

@@ -20,18 +20,20 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "aio/error_point.h"
+#include "aio/executor_run.h"
 #include "aio/index_policy.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
+#include "commands/copyapi.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
-#include "replication/worker_internal.h"
 #include "rewrite/rewriteHandler.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -310,28 +312,6 @@ is_join(const Plan *plan)
 	return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
 }
 
-/* Does this node scan no table, or one that is a heap? */
-static bool
-scans_heap(PlanState *state)
-{
-	Relation	rel;
-
-	switch (nodeTag(state->plan))
-	{
-		case T_SeqScan:
-		case T_SampleScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapHeapScan:
-		case T_TidScan:
-		case T_TidRangeScan:
-			rel = ((ScanState *) state)->ss_currentRelation;
-			return rel == NULL || AioIsHeap(rel);
-		default:
-			return true;
-	}
-}
-
 /* PlanState walker: likewise, for what a plan evaluates. */
 static bool
 plan_leaves_something(PlanState *state, void *context)
@@ -361,7 +341,7 @@ plan_leaves_something(PlanState *state, void *context)
 			  leaves_something((Node *) ((Join *) plan)->joinqual, context)))
 		return true;
 	if (plan->initPlan != NIL || AioPlanNodeCallsUnnamedCode(state) ||
-		!scans_heap(state))
+		!AioScansHeap(state))
 		return true;
 	switch (nodeTag(plan))
 	{
@@ -626,9 +606,10 @@ AioCopyLeavesSomething(CopyFromState cstate)
 
 	Assert(cstate->defexprs != NULL || desc->natts == 0);
 
-	/* an extension's code gets its input; that of a new subscription waits */
-	if (cstate->data_source_cb != NULL &&
-		!(MyLogicalRepWorker != NULL && am_tablesync_worker()))
+	/* an extension's code gets its input, takes it apart, or converts it */
+	if ((cstate->data_source_cb != NULL && !AioIsOwnFunction(cstate->data_source_cb)) ||
+		!AioIsOwnFunction(cstate->routine->CopyFromOneRow) ||
+		(cstate->need_transcoding && cstate->conversion_proc >= FirstNormalObjectId))
 		return true;
 
 	/* each row that is skipped is reported */

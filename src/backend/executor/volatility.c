@@ -264,6 +264,28 @@ AioScanMayBeAhead(PlanState *node, bool fixed)
 					  rel->rd_rel->relam == HEAP_TABLE_AM_OID);
 }
 
+/* Does this node scan no table, or one that is a heap? */
+bool
+AioScansHeap(PlanState *state)
+{
+	Relation	rel;
+
+	switch (nodeTag(state->plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			rel = ((ScanState *) state)->ss_currentRelation;
+			return rel == NULL || AioIsHeap(rel);
+		default:
+			return true;
+	}
+}
+
 /* ------------------------------------------------------------------------
  * What changes something
  * ------------------------------------------------------------------------
@@ -491,7 +513,7 @@ table_may_change(ResultRelInfo *rri, CmdType operation, Effect effect)
 			(constr != NULL && constr->has_generated_stored) ||
 			AioInputOfRowRunsUserCode(RelationGetDescr(rel));
 	if (rel->rd_rel->relkind == RELKIND_VIEW ||
-		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE || !AioIsHeap(rel))
 		return true;
 	if (operation == CMD_DELETE)
 		return false;
@@ -650,6 +672,8 @@ plan_may_change(PlanState *state, void *context)
 	if (state == NULL)
 		return false;
 	effect = *(const Effect *) context;
+	if (!AioScansHeap(state))
+		return true;
 	return may_change(state->plan->targetlist, effect) ||
 		may_change(state->plan->qual, effect) ||
 		node_may_change(state, effect) ||

@@ -42,6 +42,22 @@ extern uint64 AioRowsWanted(const EState *estate, uint64 max);
 extern bool AioAllRowsWanted(EState *estate, const Plan *node, bool begun);
 extern bool AioSomebodyIsBetween(const EState *estate);
 extern bool AioRunIsUndisturbed(const EState *estate);
+extern bool AioRowsGoToExtension(const EState *estate);
+
+/*
+ * Is this a function of the server, and of no library that it has loaded?  What
+ * a node, a receiver or a source calls itself says nothing about that.
+ */
+static inline bool
+AioIsOwnFunction(const void *function)
+{
+	/* of the linker: where the program begins, and where its code ends */
+	extern const char __executable_start[];
+	extern const char etext[];
+
+	return (uintptr_t) function >= (uintptr_t) __executable_start &&
+		(uintptr_t) function < (uintptr_t) etext;
+}
 
 /* volatility.c */
 extern bool AioPlanChangesNothing(PlanState *root);

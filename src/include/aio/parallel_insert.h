@@ -35,6 +35,7 @@ typedef struct AioInsertTarget
 extern void AioInitializeParallelDSM(ParallelContext *pcxt,
 									 PlanState *planstate);
 extern DestReceiver *AioParallelReceiver(shm_toc *toc, DestReceiver *queue);
+extern bool AioReceiverInserts(const DestReceiver *dest);
 extern void AioWorkersFinished(ParallelContext *pcxt);
 extern bool AioForbidsInsert(void);
 extern CommandId AioInsertCommandId(bool used);
@@ -46,6 +47,8 @@ extern bool AioInsertsInParallel(const PlannedStmt *plan);
 extern bool AioMayInsertInto(const IntoClause *into);
 
 /* createas_internals.c, matview_internals.c */
+extern bool AioIsIntoRel(const DestReceiver *dest);
+extern bool AioIsTransientRel(const DestReceiver *dest);
 extern AioInsertTarget AioIntoTarget(DestReceiver *dest);
 extern AioInsertTarget AioTransientTarget(DestReceiver *dest);
 
