@@ -224,8 +224,8 @@ class Function:
     """f(int), which statements may call."""
     none = nothing
     def sql(plan): plan.function = ("sql", 'IMMUTABLE', 'SELECT n + 1')
-    def stable(plan): plan.function = ('plpgsql', 'STABLE', 'BEGIN RETURN (SELECT count(*) FROM t WHERE id <= n); END')
-    def volatile(plan): plan.function = ('plpgsql', 'VOLATILE', 'BEGIN RETURN (SELECT count(*) FROM t WHERE id <= n); END')
+    def stable(plan): plan.function = ('plpgsql', 'STABLE', 'BEGIN RETURN (SELECT count(*) FROM t WHERE id <= n AND id > n - 30); END')
+    def volatile(plan): plan.function = ('plpgsql', 'VOLATILE', 'BEGIN RETURN (SELECT count(*) FROM t WHERE id <= n AND id > n - 30); END')
     def writes(plan): plan.function = ('plpgsql', 'VOLATILE', 'BEGIN INSERT INTO log VALUES (n, -2); RETURN n; END')
     def definer(plan): plan.function = ('plpgsql', 'VOLATILE SECURITY DEFINER',
                                         'BEGIN RETURN (SELECT count(*) FROM t WHERE id = n) + length(current_user); END')
@@ -278,6 +278,18 @@ class Parents:
     def cross_type(plan): plan.parents = 'cross'
     def updated(plan): plan.parents = 'updated'
     def row_security(plan): plan.parents = 'rls'
+
+
+@dimension
+class Nested:
+    """What a trigger of the children does to their parents, while these are changed."""
+    none = nothing
+    def deletes(plan): plan.nested = 'DELETE FROM t WHERE id = OLD.id + 9;'
+    def deletes_childless(plan): plan.nested = 'DELETE FROM t WHERE id = OLD.id + 5;'
+    def updates(plan): plan.nested = 'UPDATE t SET id = id + 50000 WHERE id = OLD.id + 5;'
+    def caught(plan): plan.nested = ("BEGIN DELETE FROM t WHERE id = OLD.id + 9; RAISE division_by_zero;"
+                                     " EXCEPTION WHEN division_by_zero THEN NULL; END;")
+    def inserts(plan): plan.nested = 'INSERT INTO c SELECT id, 7 FROM t WHERE id = OLD.id + 9;'
 
 
 @dimension
@@ -337,6 +349,23 @@ class Kind:
     def truncate(plan): plan.kind = 'truncate'
     def add_foreign(plan): plan.kind = 'add_foreign'
     def add_column(plan): plan.kind = 'add_column'
+    def foreign_select(plan): plan.kind = 'foreign_select'
+    def foreign_append(plan): plan.kind = 'foreign_append'
+    def foreign_source(plan): plan.kind = 'foreign_source'
+    def foreign_insert(plan): plan.kind = 'foreign_insert'
+    def foreign_update(plan): plan.kind = 'foreign_update'
+    def foreign_delete(plan): plan.kind = 'foreign_delete'
+    def foreign_copy(plan): plan.kind = 'foreign_copy'
+
+
+@dimension
+class Remote:
+    """How foreign tables are asked."""
+    default = nothing
+    def small(plan): plan.remote = "fetch_size '3'"
+    def batches(plan): plan.remote = "batch_size '10', fetch_size '50'"
+    def asynchronous(plan): plan.remote = "async_capable 'true'"
+    def asynchronous_small(plan): plan.remote = "async_capable 'true', fetch_size '2', batch_size '100'"
 
 
 @dimension
@@ -353,13 +382,13 @@ class Rows:
 
 @dimension
 class Returning:
-    """What the client is told."""
+    """What the client is told, of {t}."""
     tag = nothing
-    def rows(plan): plan.returning = 'RETURNING id, k, v'
-    def old(plan): plan.returning = 'RETURNING old.v, new.v, id'
-    def function(plan): plan.returning = 'RETURNING id, f(id)'; plan.needs_function = True
-    def ctid(plan): plan.returning = 'RETURNING tableoid::regclass, ctid, id'
-    def query(plan): plan.returning = 'RETURNING id, (SELECT count(*) FROM t x WHERE x.id <= t.id)'
+    def rows(plan): plan.returning = 'RETURNING {t}.id, {t}.k, {t}.v'
+    def old(plan): plan.returning = 'RETURNING old.v, new.v, {t}.id'
+    def function(plan): plan.returning = 'RETURNING {t}.id, f({t}.id)'; plan.needs_function = True
+    def ctid(plan): plan.returning = 'RETURNING {t}.tableoid::regclass, {t}.ctid, {t}.id'
+    def query(plan): plan.returning = 'RETURNING {t}.id, (SELECT count(*) FROM t x WHERE x.id <= {t}.id AND x.id > {t}.id - 30)'
 
 
 @dimension
@@ -418,16 +447,16 @@ class Limit:
 
 @dimension
 class Expression:
-    """What a statement evaluates for each row."""
+    """What a statement evaluates for each row, which has the number {n}; {bad} is one of these."""
     none = nothing
-    def function(plan): plan.value = 'f(n::int)'; plan.needs_function = True
-    def filter(plan): plan.filter = 'f(n::int) IS NOT NULL'; plan.needs_function = True
-    def random(plan): plan.value = '(n + random() * 0)::int'
-    def clock(plan): plan.value = "(n + 0 * length(clock_timestamp()::text))::int"
-    def user(plan): plan.value = 'n + length(current_user)'
-    def query(plan): plan.value = '(SELECT count(*)::int FROM t WHERE id < n AND id > n - 5)'
+    def function(plan): plan.value = 'f(({n})::int)'; plan.needs_function = True
+    def filter(plan): plan.filter = 'f(({n})::int) IS NOT NULL'; plan.needs_function = True
+    def random(plan): plan.value = '(({n}) + random() * 0)::int'
+    def clock(plan): plan.value = '(({n}) + 0 * length(clock_timestamp()::text))::int'
+    def user(plan): plan.value = '({n}) + length(current_user)'
+    def query(plan): plan.value = '(SELECT count(*)::int FROM t x WHERE x.id < ({n}) AND x.id > ({n}) - 5)'
     def sequence(plan): plan.value = "nextval('numbers')::int"
-    def division(plan): plan.value = "1000 / (n - 80)"
+    def division(plan): plan.value = '1000 / (({n}) - {bad})'
 
 
 @dimension
@@ -498,6 +527,38 @@ class Fault:
     def timeout(plan): plan.fault = 'timeout'
 
 
+# Where what is left is looked at
+
+@dimension
+class Place:
+    """Beside the server as it is."""
+    here = nothing
+    def crash(plan): plan.crash = 'end'
+    def crash_within(plan): plan.crash = 'within'
+    def standby(plan): plan.has_standby = True
+    def subscriber(plan): plan.has_subscriber = True
+
+
+@dimension
+class Subscriber:
+    """What is different on it, or how it applies."""
+    alike = nothing
+    def full(plan): plan.publish.append('ALTER TABLE t REPLICA IDENTITY FULL'); plan.subscribe += plan.publish
+    def by_index(plan): plan.publish.append('ALTER TABLE t REPLICA IDENTITY FULL'); plan.subscribe.append(
+        'ALTER TABLE t DROP CONSTRAINT t_pkey CASCADE')
+    def nothing_(plan): plan.publish.append('ALTER TABLE t REPLICA IDENTITY NOTHING')
+    def missing(plan): plan.subscribe.append('DELETE FROM t WHERE id % 7 = 3')
+    def conflicting(plan): plan.conflicts = True
+    def always(plan): plan.always = True
+    def streaming(plan): plan.subscription['streaming'] = 'on'
+    def parallel(plan): plan.subscription['streaming'] = 'parallel'
+    def copied(plan): plan.subscribe.append('TRUNCATE t CASCADE'); plan.subscription['copy_data'] = 'true'
+    def columns(plan): plan.subscribe += ['ALTER TABLE t ADD COLUMN more int DEFAULT 5', 'CREATE INDEX ON t (more, id)']
+    def binary(plan): plan.subscription['binary'] = 'true'
+    def owner(plan): plan.subscription['run_as_owner'] = 'true'
+    def indexes(plan): plan.subscribe += ['CREATE INDEX ON t (v)', 'CREATE INDEX ON t (w) WHERE v % 2 = 0', 'CREATE INDEX ON t USING gin (a)']
+
+
 # What is set, on both sides, and on ours only
 
 @dimension
@@ -541,15 +602,16 @@ def impossible(values):
         get('function') == 'none' and (get('expression') in ('function', 'filter') or get('returning') == 'function' or
                                        get('check') == 'function' or get('column') == 'default_function' or
                                        get('beside') == 'function' or kind == 'select_function') or
+        get('nested', 'none') != 'none' and not get('foreign', 'children').startswith('children') or
         get('beside') == 'none' and get('when', 'after') != 'after' or
         get('block') == 'none' and get('isolation', 'committed') != 'committed' or
-        get('limit', 'none') != 'none' and kind and not kind.startswith(('select', 'insert_join', 'create_as')) or
-        kind.startswith(('select', 'copy', 'truncate', 'create_as', 'add_', 'loop')) and get('returning', 'tag') != 'tag' or
-        kind.startswith('copy') and get('client', 'simple') not in ('simple', 'paused', 'one_message', 'extended') or
+        get('limit', 'none') != 'none' and kind and not kind.startswith(('select', 'insert_join', 'create_as', 'foreign_select', 'foreign_append')) or
+        kind.startswith(('select', 'copy', 'truncate', 'create_as', 'add_', 'loop', 'foreign_select', 'foreign_append', 'foreign_copy')) and get('returning', 'tag') != 'tag' or
+        kind.startswith(('copy', 'foreign_copy')) and get('client', 'simple') not in ('simple', 'paused', 'one_message', 'extended') or
         kind in ('truncate', 'create_as', 'add_foreign', 'add_column', 'loop', 'loop_upsert') and get('client', 'simple') not in (
             'simple', 'extended', 'pipeline', 'one_message') or
         kind == 'add_foreign' and get('foreign', 'none') != 'none' or
-        get('client') in ('cursor', 'scroll', 'hold') and kind and not kind.startswith('select') or
+        get('client') in ('cursor', 'scroll', 'hold') and kind and not kind.startswith(('select', 'foreign_select', 'foreign_append')) or
         get('unique') == 'none' and get('foreign', 'none') in ('self', 'children', 'children_cascade', 'children_null',
                                                               'children_default', 'children_deferred') or
         get('unique') == 'primary_deferred' and (kind in ('do_nothing', 'do_update', 'do_update_where', 'loop_upsert') or
@@ -560,4 +622,9 @@ def impossible(values):
         get('method') in ('gin', 'gin_pending', 'gist', 'spgist', 'brin', 'hash') and get('shape') in ('descending',) or
         get('method') in ('gin', 'gin_pending', 'spgist', 'brin', 'hash') and get('shape') in ('include', 'two') or
         get('method') in ('gin', 'gin_pending', 'gist', 'spgist', 'none') and get('shape') in ('expression', 'function') or
-        get('isolation') == 'read_only' and kind and not kind.startswith('select'))
+        get('isolation') == 'read_only' and kind and not kind.startswith('select') or
+        get('remote', 'default') != 'default' and kind and not kind.startswith('foreign') or
+        get('place', 'subscriber') != 'subscriber' and get('subscriber', 'alike') != 'alike' or
+        get('place') == 'subscriber' and get('partition') == 'unlogged' or
+        get('trigger') == 'none' and get('subscriber') == 'always' or
+        get('place') in ('crash', 'crash_within') and get('fault') in ('terminate', 'gone'))

@@ -12,11 +12,12 @@ import struct
 import termios
 import time
 
+import elsewhere
 import known
 import talk
 import wire
 
-LIMIT = 60          # seconds after which something hangs
+LIMIT = 120         # seconds after which something hangs
 PAUSE = 0.004       # seconds of silence before the server is asked why it is silent
 SCHEMA = 'twin'
 
@@ -30,6 +31,19 @@ SELECT DISTINCT l.pid, c.relname, c.relkind::text, l.mode, l.granted
 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid IN (%s) AND l.locktype IN ('relation', 'tuple') AND n.nspname = '{SCHEMA}'
 ORDER BY 1, 2, 3, 4, 5"""
+
+PAGES = f"""
+SELECT coalesce(sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0)
+                    + coalesce(toast_blks_read + toast_blks_hit + tidx_blks_read + tidx_blks_hit, 0)), 0)
+FROM pg_statio_user_tables WHERE schemaname = '{SCHEMA}'"""
+# how many pages more ours may look for, of those that PostgreSQL does, and in any case; a page is looked for twice
+# if its read could be awaited, as by an insert into a hash index, which is no work in vain
+MORE, AT_LEAST = 0.5, 100
+
+CONFLICTS = """
+SELECT apply_error_count, sync_error_count, confl_insert_exists, confl_update_origin_differs, confl_update_exists,
+       confl_update_missing, confl_delete_origin_differs, confl_delete_missing, confl_multiple_unique_conflicts
+FROM pg_stat_subscription_stats"""
 
 
 @dataclasses.dataclass
@@ -54,6 +68,10 @@ class Scenario:
     settings: dict = dataclasses.field(default_factory=dict)    # of ours only
     values: dict = dataclasses.field(default_factory=dict)
     impatient: set = dataclasses.field(default_factory=set)     # sessions that do not wait for locks for long
+    publish: list = dataclasses.field(default_factory=list)     # statements that publish t to a subscriber, if there is to be one
+    subscribe: list = dataclasses.field(default_factory=list)   # what is different there before it subscribes
+    options: str = ''                                           # of the subscription
+    standby: list = dataclasses.field(default_factory=list)     # queries about what is left on a standby
 
 
 @dataclasses.dataclass
@@ -78,8 +96,21 @@ class Side:
     def __init__(self, cluster, ours):
         self.cluster, self.ours = cluster, ours
         self.control = cluster.connect('-c search_path=' + SCHEMA)
+        self.subscriber, self.standby = elsewhere.Subscriber(cluster, ours, SCHEMA), None
         self.sessions, self.edges = [], []
         self.expecting, self.leaving = set(), set()     # numbers of sessions: paused; gone, but for their processes
+
+    def crash(self):
+        """Kill the server, and have it recover."""
+        self.cluster.kill()
+        self.subscriber.control = None
+        for session in self.sessions:
+            if not session.closed:
+                # what it says at last is a matter of who dies first
+                session.close()
+                session.heard, session.outstanding = [('closed',)], 0
+        self.cluster.start()
+        self.control = self.cluster.connect('-c search_path=' + SCHEMA)
 
     def path(self):
         return f'{self.cluster.socket_dir}/.s.PGSQL.{self.cluster.port}'
@@ -102,6 +133,9 @@ class Side:
 
     def do(self, step):
         session = self.sessions[step.session]
+        if step.action == 'crash':
+            self.crash()
+            return
         if session.closed:
             return
         if step.action == 'portal':
@@ -171,6 +205,7 @@ class Side:
             self.expecting.clear()
             return True
         number_of = {session.pid: number for number, session in enumerate(self.sessions) if session.pid}
+        names = {**number_of, 0: 'a prepared transaction'}
         pids = ','.join(str(pid) for pid in number_of)
         if len(number_of) < len(self.sessions):
             return False
@@ -188,11 +223,12 @@ class Side:
             if blocked and number in self.impatient:
                 settled = False
             elif blocked:
-                edges.append((number, tuple(sorted(number_of.get(int(pid), 'other')
-                                                   for pid in by.strip('{}').split(',') if pid))))
+                edges.append((number, tuple(sorted((names.get(int(pid), 'other') for pid in by.strip('{}').split(',') if pid),
+                                                    key=str))))
             elif event != 'ClientRead' or number not in taken:
                 settled = False
-        if has_circle(edges):
+        # others are workers that replicate, and end their transactions
+        if has_circle(edges) or any('other' in by for _, by in edges):
             settled = False
         if settled:
             # what was said before it began to wait
@@ -219,9 +255,11 @@ class Side:
         for session in self.sessions:
             session.close()
         pids = ','.join(str(session.pid) for session in self.sessions if session.pid)
+        # what they have asked foreign servers for ends with them
+        theirs = f"pid IN ({pids}) OR application_name = 'postgres_fdw'"
         self.sessions, self.expecting, self.leaving = [], set(), set()
         deadline = time.monotonic() + LIMIT
-        while pids and self.control.rows(f'SELECT count(*) FROM pg_stat_activity WHERE pid IN ({pids})') != [(0,)]:
+        while pids and self.control.rows(f'SELECT count(*) FROM pg_stat_activity WHERE {theirs}') != [(0,)]:
             self.control.rows(f'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid IN ({pids})')
             if time.monotonic() > deadline:
                 raise Hangs('a session does not end')
@@ -249,11 +287,15 @@ class Lockstep:
     def __init__(self, stock, ours):
         self.sides = [Side(stock, False), Side(ours, True)]
         self.trace = []         # whatever stock has said, for who wants to know
+        self.failed = False     # has a statement of the scenario?
 
     def play(self, scenario):
         differences = []
         self.control(differences, 'setup', [f'DROP SCHEMA IF EXISTS {SCHEMA} CASCADE', f'CREATE SCHEMA {SCHEMA}',
                                             f'GRANT ALL ON SCHEMA {SCHEMA} TO PUBLIC', *scenario.setup])
+        if scenario.publish:
+            self.subscribe(differences, scenario)
+        before, self.failed = self.pages(), False
         for side in self.sides:
             side.begin(scenario)
         try:
@@ -277,9 +319,68 @@ class Lockstep:
         finally:
             for side in self.sides:
                 side.end()
+        # no statistics survive a crash, rows may have been inserted in vain before an error, and what is forced is no measure
+        if not (any(step.action == 'crash' for step in scenario.steps) or self.failed or 'aio.debug_lookups' in scenario.settings):
+            self.compare_pages(differences, before)
         if not differences:
             self.control(differences, 'what is left', scenario.checks)
+        if not differences and scenario.standby:
+            self.look_at_standby(differences, scenario)
+        if scenario.publish:
+            self.look_at_subscriber(differences, scenario)
         return [difference for difference in differences if not known.is_known(difference)]
+
+    def pages(self):
+        """How often each server has looked for pages of users' tables."""
+        return [int(side.control.rows(PAGES)[0][0]) for side in self.sides]
+
+    def compare_pages(self, differences, before):
+        stock, ours = (now - then for now, then in zip(self.pages(), before))
+        self.trace.append(('pages', (stock, ours)))
+        # those of a table that has been dropped are not counted any more
+        if ours > max(stock, 0) * (1 + MORE) + AT_LEAST:
+            differences.append(Difference('what is left', 'pages', [stock], [ours]))
+
+    def subscribe(self, differences, scenario):
+        self.control(differences, 'publish', ['DROP PUBLICATION IF EXISTS twin', 'CREATE TABLE marker (n int)',
+                                              *scenario.publish, 'CREATE PUBLICATION twin FOR TABLE t, marker'])
+        subscribers = [side.subscriber for side in self.sides]
+        for subscriber in subscribers:
+            subscriber.connect()
+        self.control(differences, 'subscriber', [f'DROP SCHEMA IF EXISTS {SCHEMA} CASCADE', f'CREATE SCHEMA {SCHEMA}',
+                                                 f'GRANT ALL ON SCHEMA {SCHEMA} TO PUBLIC', *scenario.setup,
+                                                 'CREATE TABLE marker (n int)', *scenario.subscribe], subscribers)
+        for subscriber in subscribers:
+            subscriber.subscribe(scenario.options, scenario.settings)
+
+    def look_at_subscriber(self, differences, scenario):
+        subscribers = [side.subscriber for side in self.sides]
+        try:
+            if differences:
+                return
+            self.control(differences, 'publisher', ['INSERT INTO marker VALUES (1)'])
+            for subscriber in subscribers:
+                subscriber.catch_up(1)
+            self.control(differences, 'on the subscriber', [*scenario.checks, CONFLICTS, 'SELECT subenabled FROM pg_subscription'],
+                         subscribers)
+            stock, ours = (subscriber.log() for subscriber in subscribers)
+            self.trace.append(('what workers say', stock))
+            if stock != ours:
+                differences.append(Difference('on the subscriber', 'log', stock, ours))
+        finally:
+            for subscriber in subscribers:
+                subscriber.unsubscribe()
+
+    def look_at_standby(self, differences, scenario):
+        for side in self.sides:
+            side.standby = side.standby or elsewhere.Standby(side.cluster, side.cluster.settings)
+            side.standby.catch_up(SCHEMA)
+        self.control(differences, 'on the standby', scenario.standby, [side.standby for side in self.sides])
+
+    def close(self):
+        for side in self.sides:
+            if side.standby:
+                side.standby.close()
 
     def settle(self, where):
         deadline = time.monotonic() + LIMIT
@@ -303,6 +404,7 @@ class Lockstep:
     def compare(self, differences, where, ordered):
         heard = [[session.take() for session in side.sessions] for side in self.sides]
         self.trace.append((where, heard[0]))
+        self.failed = self.failed or any(item[0] == 'error' for said in heard[0] for item in said)
         for number, (stock, ours) in enumerate(zip(*heard)):
             if not ordered:
                 stock, ours = sorted_rows(stock), sorted_rows(ours)
@@ -316,11 +418,11 @@ class Lockstep:
             differences.append(Difference(where, 'locks', [lock for lock in stock if lock not in ours],
                                           [lock for lock in ours if lock not in stock]))
 
-    def control(self, differences, where, statements):
-        """Statements of a superuser."""
+    def control(self, differences, where, statements, places=()):
+        """Statements of a superuser, on both servers or at other places of each."""
         for statement in statements:
             answers = []
-            for side in self.sides:
+            for side in places or self.sides:
                 try:
                     result = side.control.execute(statement)
                     answers.append((result.tag, result.rows))

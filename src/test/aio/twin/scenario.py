@@ -13,6 +13,9 @@ from lockstep import SCHEMA, Scenario, Step
 EXISTING = 60       # rows that are there at the beginning
 SHIFT = 1700        # to the numbers that updates give
 COLUMNS = 'id, k, a, r, w, v'
+SERVERS = ('loopback', 'another')    # each other's names, for the server itself
+QUERIES = ('select_join', 'select_lateral', 'select_anti', 'select_array', 'select_order', 'select_update', 'select_tids',
+           'select_function', 'select_bitmap', 'foreign_select', 'foreign_append')
 ROLES = ('twin_owner', 'twin_user', 'twin_nobody')
 
 
@@ -29,16 +32,20 @@ class Plan:
         self.primary, self.unique, self.made = 'PRIMARY KEY (id)', None, 'first'
         self.triggers, self.function = [], None
         self.foreign, self.missing, self.own_parent, self.children, self.parents = None, False, False, None, 'primary'
-        self.role, self.by_column, self.policy = None, False, None
+        self.nested, self.role, self.by_column, self.policy = None, None, False, None
         self.kind, self.rows, self.returning, self.client = 'insert_select', 20, '', 'simple'
         self.block, self.isolation, self.limit, self.value, self.filter = None, None, None, None, None
         self.second, self.beside, self.when, self.fault = 'select', None, 'after', None
         self.sets, self.settings = [], {}
+        self.remote, self.crash, self.has_standby, self.has_subscriber = '', None, False, False
+        self.publish, self.subscribe, self.conflicts, self.always = [], [], False, False
+        self.subscription = {'copy_data': 'false', 'streaming': 'off'}
         # those to which nothing refers
         self.delete_some = 'DELETE FROM t WHERE id % 4 = 1 AND id % 3 = 2 AND id > 35'
         for name, choices in DIMENSIONS.items():
             choices[values[name]](self)
-        self.inserts = not self.kind.startswith(('select', 'update', 'delete', 'parents', 'create_as', 'add_', 'truncate'))
+        self.inserts = not self.kind.startswith(('select', 'update', 'delete', 'parents', 'create_as', 'add_', 'truncate',
+                                                 'foreign_select', 'foreign_append', 'foreign_update', 'foreign_delete'))
         self.existing = EXISTING if self.inserts else max(EXISTING, self.rows)
         self.first, self.last = self.existing + 1, self.existing + (self.rows if self.inserts else 20)
 
@@ -61,10 +68,24 @@ class Plan:
     # Tables
 
     def row(self, n, value=None):
-        """The columns of the row with this number."""
-        v = value or self.value or (f'(({n}) + 1) / 2' if self.own_parent else f'({n}) % 100')
+        """The columns of the row with this number; v has this value, if it has one."""
+        v = value or (f'(({n}) + 1) / 2' if self.own_parent else f'({n}) % 100')
         return (f'{n}, {self.v(n)}, ARRAY[({n}) % 7, ({n}) % 11, ({n}) % 100]::int[], '
                 f'int4range((({n}) * 10)::int, (({n}) * 10 + 5)::int), {self.payload[1].format(n=n)}, ({v})::int')
+
+    def value_of(self, n, plain):
+        """What a statement evaluates for a row, or what it does if that is nothing special."""
+        return (self.value or plain).format(n=n, bad=80 if self.inserts else 33)
+
+    def new_row(self, n='n'):
+        """A row that the statement in the middle inserts; there may be one for which it fails."""
+        bad = {'division': min(self.first + 2, self.last), 'division_late': self.last}.get(self.fault)
+        if bad is not None and self.inserts:
+            return self.row(n, f'({n}) / (({n}) - {bad})')
+        return self.row(n, self.value_of(n, '') if self.value else None)
+
+    def where(self, n, word='WHERE'):
+        return f' {word} {self.filter.format(n=n)}' if self.filter else ''
 
     def indexes(self):
         if self.method is None:
@@ -114,6 +135,10 @@ class Plan:
         if self.children:
             lines += [f'CREATE {self.persistence} TABLE c (id int DEFAULT 1 {self.children}, n int)', 'CREATE INDEX ON c (id)',
                       f'INSERT INTO c SELECT n, n FROM generate_series(1, {self.existing}, 3) n']
+        if self.nested:
+            lines += [f'CREATE FUNCTION nested() RETURNS trigger LANGUAGE plpgsql AS $nested$ BEGIN IF OLD.id < 40 THEN {self.nested} '
+                      'END IF; RETURN coalesce(NEW, OLD); END $nested$',
+                      'CREATE TRIGGER nested BEFORE UPDATE OR DELETE ON c FOR EACH ROW EXECUTE FUNCTION nested()']
         low, high = (self.first, self.last) if self.inserts else (1, self.rows + 10)
         lines += [f'CREATE TABLE s (id int, k {kind}, v int)',
                   f'INSERT INTO s SELECT n, {self.v("n")}, n % 100 FROM generate_series({low}, {high}) n ORDER BY md5(n::text)',
@@ -121,11 +146,30 @@ class Plan:
         if self.kind == 'rule':
             lines += ['CREATE TABLE ruled (n int)', f'CREATE RULE also AS ON INSERT TO ruled DO ALSO INSERT INTO t ({COLUMNS}) '
                       f'SELECT {self.row("n")} FROM (SELECT new.n AS n) x']
+        lines += self.foreign_setup(kind)
         lines += self.late + self.triggers + self.rights()
         lines += self.finally_
         if self.rng.random() < 0.7:
             lines += ['SELECT pg_stat_force_next_flush()', 'ANALYZE t, s']
         return [*lines, 'SELECT pg_stat_force_next_flush()']
+
+    def foreign_setup(self, kind):
+        """Foreign tables: fs for s, fw for w, and fp for the two halves of s."""
+        if not self.kind.startswith('foreign'):
+            return []
+        columns = f'(id int, k {kind}, v int)'
+
+        def options(table):
+            return f"OPTIONS (schema_name '{SCHEMA}', table_name '{table}'{', ' + self.remote if self.remote else ''})"
+        middle = (self.first + self.last) // 2 if self.inserts else self.rows // 2
+        return [f'CREATE TABLE w (id int PRIMARY KEY, k {kind}, v int CHECK (v <> 71))',
+                f'INSERT INTO w SELECT n, {self.v("n")}, n % 60 FROM generate_series(1, {self.existing}) n',
+                f'CREATE FOREIGN TABLE fs {columns} SERVER loopback {options("s")}',
+                f'CREATE FOREIGN TABLE fw {columns} SERVER loopback {options("w")}',
+                f'CREATE TABLE s1 AS SELECT * FROM s WHERE id < {middle}', f'CREATE TABLE s2 AS SELECT * FROM s WHERE id >= {middle}',
+                f'CREATE TABLE fp {columns} PARTITION BY RANGE (id)',
+                f'CREATE FOREIGN TABLE fp1 PARTITION OF fp FOR VALUES FROM (MINVALUE) TO ({middle}) SERVER loopback {options("s1")}',
+                f'CREATE FOREIGN TABLE fp2 PARTITION OF fp FOR VALUES FROM ({middle}) TO (MAXVALUE) SERVER another {options("s2")}']
 
     def parents_setup(self, kind):
         if not self.foreign or self.own_parent:
@@ -182,113 +226,95 @@ class Plan:
         low = self.first - (20 if self.kind in ('do_nothing', 'do_update', 'do_update_where', 'merge', 'merge_source') else 0)
         return f'(SELECT {change} AS n FROM generate_series({low}, {self.last}) g) x'
 
-    def failing(self):
-        """The value of v, or something that cannot be evaluated for one of the rows."""
-        at = {'division': min(self.first + 2, self.last), 'division_late': self.last}.get(self.fault)
-        if at is None or not self.inserts:
-            return self.value
-        return f'n / (n - {at})'
-
-    def where(self, n='n'):
-        return f' WHERE {self.filter.replace("n::int", n + "::int")}' if self.filter else ''
-
-    def insert(self, columns=COLUMNS, table='t'):
-        return f'INSERT INTO {table} ({columns}) SELECT {self.row("n", self.failing())} FROM {self.source()}{self.where()}'
-
-    def changed(self):
-        """What an UPDATE sets v to."""
-        return (self.value or 'v + 1').replace('n::int', 'id').replace('(n ', '(id ').replace('n +', 'id +').replace(
-            'id < n', 'id < t.id').replace('id > n', 'id > t.id').replace('n - 80', 'id - 33')
+    def insert(self, table='t'):
+        return f'INSERT INTO {table} ({COLUMNS}) SELECT {self.new_row()} FROM {self.source()}{self.where("n")}'
 
     def statement(self):
-        """The statement, and the data for COPY or None."""
-        n, returning = 'n', self.returning
+        """The statement."""
         kind = self.kind
-        if 'old.' in returning and kind in ('with', 'with_delete'):
-            returning = ''
-        where_id = self.where('id').replace('WHERE', 'AND')
-        if kind == 'insert_select':
-            return f'{self.insert()} {returning}'
+        if kind.startswith('foreign_') and kind not in QUERIES:
+            return self.foreign_statement()
+        target = 'tv' if kind == 'view' else 't'
+        returning = self.returning.format(t=target)
+        if kind == 'view' and 'ctid' in returning:
+            returning = 'RETURNING id, v'
+        new = f'INSERT INTO t ({COLUMNS})'
+        also = self.where('t.id', 'AND')
         if kind == 'insert_values':
-            rows = ', '.join(f'({self.row(str(n), (self.failing() or "").replace("n", str(n)) if self.failing() and "next" not in self.failing() and "random" not in self.failing() and "count" not in self.failing() and "length" not in self.failing() and "f(" not in self.failing() else None)})'
-                             for n in range(self.first, min(self.last, self.first + 120) + 1)) or f'({self.row("70")})'
-            return f'INSERT INTO t ({COLUMNS}) VALUES {rows} {returning}'
+            numbers = range(self.first, min(self.last, self.first + 120) + 1) or [70]
+            return f'{new} VALUES {", ".join(f"({self.new_row(str(n))})" for n in numbers)} {returning}'
         if kind == 'insert_unnest':
-            numbers = f"ARRAY(SELECT n FROM {self.source()})"
-            return f'INSERT INTO t ({COLUMNS}) SELECT {self.row("n", self.failing())} FROM unnest({numbers}) n{self.where()} {returning}'
+            return f'{new} SELECT {self.new_row()} FROM unnest(ARRAY(SELECT n FROM {self.source()})) n{self.where("n")} {returning}'
         if kind == 'insert_join':
-            query = (f'SELECT {self.row("n", self.failing())} FROM (SELECT s.id AS n, s.v AS sv FROM s JOIN t x ON x.id = s.id % 50 + 1) y'
-                     f'{self.where()}')
-            return f'INSERT INTO t ({COLUMNS}) {self.limited(query)} {returning}'
-        if kind == 'update_key':
-            return f'UPDATE t SET k = {self.v(f"id + {SHIFT}")}, v = {self.changed()} WHERE id % 3 > 0{where_id} {returning}'
-        if kind == 'update_other':
-            return f'UPDATE t SET v = {self.changed()} WHERE id % 3 > 0{where_id} {returning}'
-        if kind == 'update_from':
-            return f'UPDATE t SET v = s.v + 1 FROM s WHERE s.k = t.k{where_id.replace("(id", "(t.id")} ' + returning.replace(
-                ' id', ' t.id').replace(', k, v', ', t.k, t.v').replace('f(id)', 'f(t.id)')
-        if kind == 'update_id':
-            return f'UPDATE t SET id = id + 100000 WHERE id % 3 > 0{where_id} {returning}'
-        if kind == 'delete':
-            return f'DELETE FROM t WHERE id % 2 = 0{where_id} {returning}'
-        if kind == 'delete_using':
-            return f'DELETE FROM t USING s WHERE s.k = t.k AND s.id % 2 = 0{where_id.replace("(id", "(t.id")} ' + returning.replace(
-                ' id', ' t.id').replace(', k, v', ', t.k, t.v').replace('f(id)', 'f(t.id)')
+            query = f'SELECT {self.new_row()} FROM (SELECT s.id AS n FROM s JOIN t x ON x.id = s.id % 50 + 1) y{self.where("n")}'
+            return f'{new} {self.limited(query)} {returning}'
         if kind in ('merge', 'merge_source'):
             by_source = ' WHEN NOT MATCHED BY SOURCE AND t.id % 10 = 0 THEN DELETE' if kind == 'merge_source' else ''
             return (f'MERGE INTO t USING {self.source()} ON t.id = x.n WHEN MATCHED AND t.v % 2 = 0 THEN UPDATE SET v = t.v + x.n '
-                    f'WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT ({COLUMNS}) VALUES ({self.row("n", self.failing())})'
-                    f'{by_source} ' + returning.replace('RETURNING', 'RETURNING merge_action(),'))
-        if kind == 'do_nothing':
-            return f'{self.insert()} ON CONFLICT DO NOTHING {returning}'
-        if kind == 'do_update':
-            return f'{self.insert()} ON CONFLICT (id) DO UPDATE SET v = excluded.v + t.v {returning}'
-        if kind == 'do_update_where':
-            return f'{self.insert()} ON CONFLICT (id) DO UPDATE SET v = excluded.v, k = excluded.k WHERE t.v % 2 = 0 {returning}'
-        if kind == 'with':
-            return (f'WITH i AS ({self.insert()} RETURNING id, v) SELECT count(*), sum(v), (SELECT count(*) FROM t) FROM i')
+                    f'WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT ({COLUMNS}) VALUES ({self.new_row("x.n")}){by_source} ' +
+                    returning.replace('RETURNING', 'RETURNING merge_action(),'))
         if kind == 'with_delete':
-            return (f'WITH d AS (DELETE FROM t WHERE id % 3 = 0 RETURNING *) INSERT INTO t ({COLUMNS}) '
-                    f'SELECT {self.row("n", self.failing())} FROM (SELECT id + 5000 AS n FROM d) y{self.where()} RETURNING id'
-                    .replace(self.v('n'), self.v(f'n - 5000 + {SHIFT}')))
+            # ids are new, and so are keys, but those that have parents
+            columns = self.row('n', self.value_of('n', '') if self.value else None).replace(self.v('n'), self.v(f'n - 5000 + {SHIFT}'))
+            return (f'WITH d AS (DELETE FROM t WHERE id % 3 = 0 RETURNING *) {new} SELECT {columns} '
+                    f'FROM (SELECT id + 5000 AS n FROM d) y{self.where("n")} RETURNING id')
         if kind in ('loop', 'loop_upsert'):
             rest = ' ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v' if kind == 'loop_upsert' else ''
-            return (f'DO $loop$ DECLARE n int; BEGIN FOR n IN SELECT x.n FROM {self.source()} LOOP INSERT INTO t ({COLUMNS}) '
-                    f'VALUES ({self.row("n", self.failing())}){rest}; END LOOP; END $loop$')
-        if kind == 'view':
-            return f'{self.insert(table="tv")} {"RETURNING id, v" if returning else ""}'
-        if kind == 'rule':
-            return f'INSERT INTO ruled SELECT n FROM {self.source()}'
-        if kind == 'parents_delete':
-            return 'DELETE FROM p WHERE n % 5 = 0'
-        if kind == 'parents_update':
-            return f'UPDATE p SET k = {self.v("n + 3300")} WHERE n % 5 = 0 AND n <= {self.existing}'
-        if kind == 'truncate':
-            return f'TRUNCATE t CASCADE; {self.insert()}'
-        if kind == 'add_foreign':
-            return 'ALTER TABLE t ADD FOREIGN KEY (k) REFERENCES p (k)'
+            return (f'DO $loop$ DECLARE n int; BEGIN FOR n IN SELECT x.n FROM {self.source()} LOOP {new} VALUES ({self.new_row()}){rest};'
+                    ' END LOOP; END $loop$')
         if kind == 'add_column':
             return f'ALTER TABLE t ADD COLUMN y int DEFAULT {"f(3)" if self.needs_function and self.function else "(random() * 0)::int"}'
         if kind == 'create_as':
             return f'CREATE TABLE made AS {self.limited(self.query("select_join"))}'
-        return self.limited(self.query(kind))
+        if kind in QUERIES:
+            return self.limited(self.query(kind))
+        changed = self.value_of('t.id', 'v + 1')
+        return {
+            'insert_select': f'{self.insert()} {returning}',
+            'update_key': f'UPDATE t SET k = {self.v(f"id + {SHIFT}")}, v = {changed} WHERE id % 3 > 0{also} {returning}',
+            'update_other': f'UPDATE t SET v = {changed} WHERE id % 3 > 0{also} {returning}',
+            'update_from': f'UPDATE t SET v = s.v + 1 FROM s WHERE s.k = t.k{also} {returning}',
+            'update_id': f'UPDATE t SET id = id + 100000 WHERE id % 3 > 0{also} {returning}',
+            'delete': f'DELETE FROM t WHERE id % 2 = 0{also} {returning}',
+            'delete_using': f'DELETE FROM t USING s WHERE s.k = t.k AND s.id % 2 = 0{also} {returning}',
+            'do_nothing': f'{self.insert()} ON CONFLICT DO NOTHING {returning}',
+            'do_update': f'{self.insert()} ON CONFLICT (id) DO UPDATE SET v = excluded.v + t.v {returning}',
+            'do_update_where': f'{self.insert()} ON CONFLICT (id) DO UPDATE SET v = excluded.v, k = excluded.k WHERE t.v % 2 = 0 {returning}',
+            'with': f'WITH i AS ({self.insert()} RETURNING id, v) SELECT count(*), sum(v), (SELECT count(*) FROM t) FROM i',
+            'view': f'{self.insert("tv")} {returning}',
+            'rule': f'INSERT INTO ruled SELECT n FROM {self.source()}',
+            'parents_delete': 'DELETE FROM p WHERE n % 5 = 0',
+            'parents_update': f'UPDATE p SET k = {self.v("n + 3300")} WHERE n % 5 = 0 AND n <= {self.existing}',
+            'truncate': f'TRUNCATE t CASCADE; {self.insert()}',
+            'add_foreign': 'ALTER TABLE t ADD FOREIGN KEY (k) REFERENCES p (k)'}[kind]
+
+    def foreign_statement(self):
+        """One that writes to fw, or reads fs."""
+        returning, also = self.returning.format(t='fw'), self.where('fw.id', 'AND')
+        value = self.value_of('n', 'n % 60')
+        return {
+            'foreign_source': f'INSERT INTO t ({COLUMNS}) SELECT {self.new_row()} FROM (SELECT id AS n FROM fs) y{self.where("n")} '
+                              f'{self.returning.format(t="t")}',
+            'foreign_insert': f'INSERT INTO fw (id, k, v) SELECT n, {self.v("n")}, ({value})::int FROM {self.source()}{self.where("n")} '
+                              f'{returning}',
+            'foreign_update': f'UPDATE fw SET v = {self.value_of("fw.id", "v + 1")} WHERE id % 3 > 0{also} {returning}',
+            'foreign_delete': f'DELETE FROM fw USING s WHERE s.k = fw.k AND s.id % 2 = 0{also} {returning}'}[self.kind]
 
     def query(self, kind):
-        value = {None: 't.v', 'f(n::int)': 'f(t.id)'}.get(self.value) or self.value.replace('n::int', 't.id').replace(
-            '(n ', '(t.id ').replace('n +', 't.id +').replace('id < n', 'id < s.id').replace('id > n', 'id > s.id').replace(
-            'n - 80', 't.id - 33')
-        extra = self.where('t.id').replace('WHERE', 'AND') if self.filter else ''
+        value, also = self.value_of('t.id', 't.v'), self.where('t.id', 'AND')
         return {
-            'select_join': f'SELECT s.id, {value} AS v FROM s JOIN t ON t.k = s.k WHERE s.v >= 0{extra}',
+            'foreign_select': f'SELECT fs.id, {value} AS v FROM fs JOIN t ON t.k = fs.k WHERE fs.v >= 0{also}',
+            'foreign_append': 'SELECT p.id, p.v FROM fp p WHERE p.v % 3 > 0 ORDER BY p.id',
+            'select_join': f'SELECT s.id, {value} AS v FROM s JOIN t ON t.k = s.k WHERE s.v >= 0{also}',
             'select_lateral': 'SELECT s.id, l.v FROM s, LATERAL (SELECT t.v, t.id FROM t WHERE t.k >= s.k'
-                              f'{extra} ORDER BY t.k LIMIT 2) l',
-            'select_anti': f'SELECT s.id, s.v FROM s WHERE NOT EXISTS (SELECT FROM t WHERE t.k = s.k AND t.v % 4 > 0{extra})',
-            'select_array': f'SELECT id, v FROM t WHERE k = ANY (ARRAY(SELECT k FROM s)){extra}',
-            'select_order': f'SELECT id, v FROM t WHERE v >= 0{extra} ORDER BY k',
-            'select_update': f'SELECT t.id, t.v FROM s JOIN t ON t.k = s.k WHERE s.id % 2 = 0{extra} FOR UPDATE OF t',
-            'select_tids': f'SELECT id, v FROM t WHERE ctid = ANY (ARRAY(SELECT ctid FROM t WHERE id % 3 = 0)){extra}',
-            'select_function': f'SELECT s.id, f(t.id) AS v FROM s JOIN t ON t.k = s.k{extra}',
-            'select_bitmap': f'SELECT id, v FROM t WHERE (a @> ARRAY[3] OR r && int4range(30, 200) OR k = {self.v("7")}){extra}',
+                              f'{also} ORDER BY t.k LIMIT 2) l',
+            'select_anti': f'SELECT s.id, s.v FROM s WHERE NOT EXISTS (SELECT FROM t WHERE t.k = s.k AND t.v % 4 > 0{also})',
+            'select_array': f'SELECT id, v FROM t WHERE k = ANY (ARRAY(SELECT k FROM s)){also}',
+            'select_order': f'SELECT id, v FROM t WHERE v >= 0{also} ORDER BY k',
+            'select_update': f'SELECT t.id, t.v FROM s JOIN t ON t.k = s.k WHERE s.id % 2 = 0{also} FOR UPDATE OF t',
+            'select_tids': f'SELECT id, v FROM t WHERE ctid = ANY (ARRAY(SELECT ctid FROM t WHERE id % 3 = 0)){also}',
+            'select_function': f'SELECT s.id, f(t.id) AS v FROM s JOIN t ON t.k = s.k{also}',
+            'select_bitmap': f'SELECT id, v FROM t WHERE (a @> ARRAY[3] OR r && int4range(30, 200) OR k = {self.v("7")}){also}',
         }[kind]
 
     def limited(self, query):
@@ -358,13 +384,17 @@ class Plan:
             steps.append(self.say('COMMIT'))
         if client == 'hold':
             steps += [self.say('FETCH 5 FROM c'), self.say('FETCH ALL FROM c')]
-        return steps + ends
+        steps += ends
+        if self.crash:
+            # within: not before the statement in the middle, if there is more than that
+            steps.insert(len(steps) if self.crash == 'end' else self.rng.randint(len(steps) // 2, len(steps)), Step(0, 'crash'))
+        return steps
 
     def say(self, text, session=0):
         return Step(session, 'query', (text,))
 
     def main_steps(self):
-        if self.kind in ('copy', 'copy_where', 'copy_ignore'):
+        if self.kind in ('copy', 'copy_where', 'copy_ignore', 'foreign_copy'):
             return self.copy_steps()
         text = self.statement()
         if self.block == 'caught':
@@ -375,7 +405,7 @@ class Plan:
             client = 'portal'
         if ';' in text and client not in ('simple', 'one_message') and not text.startswith('DO'):
             client = 'simple'
-        is_query = self.kind.startswith('select') or self.kind == 'with' or bool(self.returning)
+        is_query = self.kind in QUERIES or self.kind == 'with' or bool(self.returning)
         if client == 'portal' and not is_query:
             client = 'extended'
         if client in ('cursor', 'scroll', 'hold'):
@@ -402,11 +432,14 @@ class Plan:
         }[client]
 
     def copy_steps(self):
-        rest = {'copy': '', 'copy_where': ' WHERE v % 3 <> 1', 'copy_ignore': ''}[self.kind]
+        rest = ' WHERE v % 3 <> 1' if self.kind == 'copy_where' else ''
         options = ' WITH (ON_ERROR ignore, LOG_VERBOSITY verbose)' if self.kind == 'copy_ignore' else ''
-        rows = f'SELECT {self.row("n", None if self.fault and "division" in self.fault else self.failing())} FROM {self.source()}'
+        table, columns = ('fw', 'id, k, v') if self.kind == 'foreign_copy' else ('t', COLUMNS)
+        # the client has evaluated what a statement would
+        row = self.row('n') if table == 't' else f'n, {self.v("n")}, n % 60'
+        rows = f'SELECT {row} FROM {self.source()}'
         bad = self.kind == 'copy_ignore' or bool(self.fault and 'division' in self.fault)
-        steps = [Step(0, 'query', (f'COPY t ({COLUMNS}) FROM STDIN{options}{rest}',))]
+        steps = [Step(0, 'query', (f'COPY {table} ({columns}) FROM STDIN{options}{rest}',))]
         parts = 3 if self.client == 'paused' else 1
         steps += [Step(0, 'copy_rows', (rows, part, parts, bad)) for part in range(parts)]
         if self.fault in ('cancel', 'terminate', 'gone'):
@@ -466,18 +499,41 @@ class Plan:
                 [self.say('ROLLBACK' if back else 'COMMIT', 1)])
 
     def checks(self):
-        tables = ['log', 's'] + (['p'] if self.has_parents() else []) + (['c'] if self.children else [])
+        tables = self.other_tables()
         return [f'SELECT tableoid::regclass, * FROM t ORDER BY tableoid::regclass::text, ctid',
                 *[f'SELECT * FROM {table} ORDER BY ctid' for table in tables],
-                'SELECT last_value, is_called FROM numbers',
+                # what a transaction has taken that is rolled back may be lost by a crash, or not
+                *([] if self.crash else ['SELECT last_value, is_called FROM numbers']),
                 'SELECT * FROM twin_tools.by_index()', 'SELECT * FROM twin_tools.check_indexes()',
                 'SELECT * FROM twin_tools.statistics()']
 
 
+    def other_tables(self):
+        return (['log', 's'] + (['p'] if self.has_parents() else []) + (['c'] if self.children else []) +
+                (['w'] if self.kind.startswith('foreign') else []))
+
+    def standby_checks(self):
+        return [*[f'SELECT tableoid::regclass, * FROM {table} ORDER BY tableoid::regclass::text, ctid' for table in ('t', *self.other_tables())],
+                'SELECT * FROM twin_tools.by_index()', 'SELECT * FROM twin_tools.check_indexes()'] if self.has_standby else []
+
+    def differs(self):
+        """What is different on a subscriber before it subscribes."""
+        lines = list(self.subscribe)
+        if self.conflicts:
+            lines += [f'INSERT INTO t ({COLUMNS}) SELECT {self.row("n", "n % 90")} FROM generate_series({self.first + 3}, {self.last}, 50) n',
+                      f'UPDATE t SET v = 77, k = {self.v("id + 3400")} WHERE id % 11 = 4']
+        if self.always and self.triggers:
+            lines.append('ALTER TABLE t ENABLE ALWAYS TRIGGER fires')
+        return lines
+
+
 def make(values, number=0):
     plan = Plan(values, number)
+    published = plan.has_subscriber
     return Scenario(setup=plan.setup(), steps=plan.steps(), sessions=2 if plan.beside else 1, checks=plan.checks(),
-                    settings=plan.settings, values=values, impatient={0} if plan.fault == 'timeout' else set())
+                    settings=plan.settings, values=values, impatient={0} if plan.fault == 'timeout' else set(),
+                    publish=[*plan.publish, 'SELECT 1'] if published else [], subscribe=plan.differs() if published else [],
+                    options=', '.join(f'{name} = {value}' for name, value in plan.subscription.items()), standby=plan.standby_checks())
 
 
 TOOLS = f"""
@@ -500,10 +556,15 @@ BEGIN
         query := format('SELECT sum(c), sum(h) FROM (SELECT DISTINCT %1$s AS e FROM ONLY %2$s WHERE %1$s IS NOT NULL AND %3$s'
                         ' ORDER BY 1 LIMIT 150) d, LATERAL (SELECT count(*) AS c, sum(hashtext(ctid::text)) AS h'
                         ' FROM ONLY %2$s WHERE (%1$s) %4$s d.e AND %3$s OFFSET 0) l', i.e, i.indrelid::regclass, i.p, operator);
-        UPDATE pg_index SET indisvalid = false WHERE indrelid = i.indrelid AND indexrelid <> i.indexrelid AND indisvalid;
+        -- where nothing can be written, the planner chooses among those that there are
+        IF NOT pg_is_in_recovery() THEN
+            UPDATE pg_index SET indisvalid = false WHERE indrelid = i.indrelid AND indexrelid <> i.indexrelid AND indisvalid;
+        END IF;
         PERFORM set_config('enable_seqscan', 'off', true);
         EXECUTE query INTO by_it, its_hash;
-        UPDATE pg_index SET indisvalid = true WHERE indrelid = i.indrelid AND indexrelid <> i.indexrelid;
+        IF NOT pg_is_in_recovery() THEN
+            UPDATE pg_index SET indisvalid = true WHERE indrelid = i.indrelid AND indexrelid <> i.indexrelid;
+        END IF;
         PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true),
                 set_config('enable_bitmapscan', 'off', true), set_config('enable_indexonlyscan', 'off', true);
         EXECUTE query INTO there, there_hash;
@@ -527,7 +588,9 @@ BEGIN
         index := i.relname;
         said := 'right';
         BEGIN
-            IF i.amname = 'btree' THEN
+            IF i.amname = 'btree' AND pg_is_in_recovery() THEN
+                PERFORM bt_index_check(i.oid, true, true);
+            ELSIF i.amname = 'btree' THEN
                 PERFORM bt_index_parent_check(i.oid, true, true, true);
             ELSIF i.amname = 'gin' THEN
                 PERFORM gin_index_check(i.oid);

@@ -24,7 +24,7 @@ VARYING = [(re.compile(r'\b([Pp]rocess|PID|pid) \d+'), r'\1 N'), (re.compile(r'\
            (re.compile(r'\b(relation|tuple \(\d+,\d+\) of relation|database|object|extension) \d+'), r'\1 N'),
            (re.compile(r'\b(Memory|Storage|Usage): +\d+kB'), r'\1: NkB'),
            # a build with assertions needs more
-           (re.compile(r'pg_temp_\d+'), 'pg_temp_N'), (re.compile(r'pg_toast_\d+'), 'pg_toast_N'),
+           (re.compile(r'\bpg_\d+'), 'pg_N'), (re.compile(r'pg_temp_\d+'), 'pg_temp_N'), (re.compile(r'pg_toast_\d+'), 'pg_toast_N'),
            (re.compile(r'\b[0-9A-F]+/[0-9A-F]{6,8}\b'), 'LSN')]
 
 
@@ -180,7 +180,8 @@ class Session:
                 self.heard.append(('ready', self.status))
         elif kind in 'EN':
             fields = {chr(field[0]): field[1:].decode(errors='replace') for field in body.split(b'\0') if field}
-            if fields['C'] == '54001':
+            if fields['C'] in ('54001', '57014'):
+                # how deep in functions, and what is done when one is cancelled, is chance
                 fields.pop('W', None)
             self.heard.append(('error' if kind == 'E' else 'notice',
                                *((name, plain(fields[name])) for name in FIELDS if name in fields)))
