@@ -41,6 +41,19 @@ CREATE FUNCTION single_handler(internal) RETURNS table_am_handler
 AS 'MODULE_PATHNAME' LANGUAGE C;
 CREATE ACCESS METHOD single TYPE TABLE HANDLER single_handler;
 
+-- How many rows it has got.
+CREATE FUNCTION single_rows() RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+-- Of a query whose first column is the setting test_aio.row, how many rows that
+-- go to an extension have another value than when they are asked for?
+CREATE FUNCTION values_of_another_time(query text, dest int) RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Have the rows of all statements pass a receiver of the extension.
+CREATE FUNCTION wrap_receivers(boolean) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
 -- COPY n numbers into a table, the last of which is the first, and say so each
 -- thousand.
 CREATE FUNCTION copy_numbers(t regclass, n int) RETURNS bigint

@@ -10,8 +10,11 @@
  * drained, and allows as many tasks as GiST does.  "serial" allows one task at
  * a time.
  *
- * "single" is a table access method, heap's with a multi_insert() that fails;
- * and copy_numbers() has COPY call the extension for its input.
+ * "single" is a table access method, heap's with a multi_insert() that fails
+ * and a tuple_insert() that counts.  copy_numbers() has COPY call the extension
+ * for its input, values_of_another_time() has rows go to a receiver of its own,
+ * and wrap_receivers() has those of all statements pass one, that calls itself
+ * what theirs does.
  *
  * The code of each runs in the session that counts; nothing is shared.
  *
@@ -30,6 +33,8 @@
 #include "aio/index_am.h"
 #include "aio/read.h"
 #include "commands/copy.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lib/stringinfo.h"
@@ -38,6 +43,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/geo_decls.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 
 PG_MODULE_MAGIC;
@@ -46,7 +52,10 @@ PG_FUNCTION_INFO_V1(plain_handler);
 PG_FUNCTION_INFO_V1(batched_handler);
 PG_FUNCTION_INFO_V1(serial_handler);
 PG_FUNCTION_INFO_V1(single_handler);
+PG_FUNCTION_INFO_V1(single_rows);
 PG_FUNCTION_INFO_V1(copy_numbers);
+PG_FUNCTION_INFO_V1(values_of_another_time);
+PG_FUNCTION_INFO_V1(wrap_receivers);
 PG_FUNCTION_INFO_V1(calls);
 PG_FUNCTION_INFO_V1(register_again);
 PG_FUNCTION_INFO_V1(register_contradiction);
@@ -209,6 +218,28 @@ refuse_rows(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 			 errmsg("several rows at a time are not supported")));
 }
 
+/* rows that "single" has got */
+static int	single_inserts;
+
+static void
+insert_single(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
+			  struct BulkInsertStateData *bistate)
+{
+	single_inserts++;
+	GetHeapamTableAmRoutine()->tuple_insert(rel, slot, cid, options, bistate);
+}
+
+/* heap's refuses tables that are not its own; these are empty */
+static double
+build_nothing(Relation table, Relation index, IndexInfo *info,
+			  bool allow_sync, bool anyvisible, bool progress,
+			  BlockNumber start, BlockNumber nblocks,
+			  IndexBuildCallback callback, void *callback_state,
+			  TableScanDesc scan)
+{
+	return 0;
+}
+
 Datum
 single_handler(PG_FUNCTION_ARGS)
 {
@@ -216,7 +247,130 @@ single_handler(PG_FUNCTION_ARGS)
 
 	single = *GetHeapamTableAmRoutine();
 	single.multi_insert = refuse_rows;
+	single.tuple_insert = insert_single;
+	single.index_build_range_scan = build_nothing;
 	PG_RETURN_POINTER(&single);
+}
+
+/* How many rows has it got since this was asked last? */
+Datum
+single_rows(PG_FUNCTION_ARGS)
+{
+	int			rows = single_inserts;
+
+	single_inserts = 0;
+	PG_RETURN_INT32(rows);
+}
+
+/* A receiver of rows; of those that it passes on, if there is somebody. */
+typedef struct Receiver
+{
+	DestReceiver pub;
+	DestReceiver *inner;
+	struct Receiver *self;		/* nothing that one of PostgreSQL's has here */
+	int			rows;
+	int			wrong;
+} Receiver;
+
+/* The row has the value of a setting, which is another one from then on. */
+static bool
+check_time(TupleTableSlot *slot, DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+	char		number[20];
+	bool		isnull;
+
+	receiver->wrong += DatumGetInt32(slot_getattr(slot, 1, &isnull)) != receiver->rows;
+	snprintf(number, sizeof(number), "%d", ++receiver->rows);
+	SetConfigOption("test_aio.row", number, PGC_USERSET, PGC_S_SESSION);
+	return true;
+}
+
+static void
+ignore_start(DestReceiver *self, int operation, TupleDesc desc)
+{
+}
+
+static void
+ignore_end(DestReceiver *self)
+{
+}
+
+/*
+ * Of a query whose first column is the setting test_aio.row, how many rows have
+ * that of another row?  Its receiver has this CommandDest.
+ */
+Datum
+values_of_another_time(PG_FUNCTION_ARGS)
+{
+	Receiver	receiver = {.pub = {check_time, ignore_start, ignore_end, ignore_end,
+	PG_GETARG_INT32(1)}};
+	SPIExecuteOptions options = {.dest = &receiver.pub};
+
+	SetConfigOption("test_aio.row", "0", PGC_USERSET, PGC_S_SESSION);
+	SPI_connect();
+	SPI_execute_extended(text_to_cstring(PG_GETARG_TEXT_PP(0)), &options);
+	SPI_finish();
+	PG_RETURN_INT32(receiver.wrong);
+}
+
+static bool
+pass_row(TupleTableSlot *slot, DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+
+	receiver->rows++;
+	return receiver->inner->receiveSlot(slot, receiver->inner);
+}
+
+static void
+pass_start(DestReceiver *self, int operation, TupleDesc desc)
+{
+	Receiver   *receiver = (Receiver *) self;
+
+	receiver->inner->rStartup(receiver->inner, operation, desc);
+}
+
+static void
+pass_end(DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+
+	receiver->inner->rShutdown(receiver->inner);
+}
+
+static ExecutorRun_hook_type next_run = NULL;
+
+/* ExecutorRun_hook */
+static void
+run_wrapped(QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	Receiver	receiver = {.pub = {pass_row, pass_start, pass_end, pass_end, query->dest->mydest},
+	.inner = query->dest};
+
+	receiver.self = &receiver;
+	query->dest = &receiver.pub;
+	if (next_run)
+		next_run(query, direction, count);
+	else
+		standard_ExecutorRun(query, direction, count);
+	query->dest = receiver.inner;
+	if (receiver.pub.mydest == DestIntoRel)
+		ereport(NOTICE, (errmsg("%d rows were passed on", receiver.rows)));
+}
+
+/* From now on, or no longer. */
+Datum
+wrap_receivers(PG_FUNCTION_ARGS)
+{
+	if (PG_GETARG_BOOL(0))
+	{
+		next_run = ExecutorRun_hook;
+		ExecutorRun_hook = run_wrapped;
+	}
+	else
+		ExecutorRun_hook = next_run;
+	PG_RETURN_VOID();
 }
 
 /* what copy_numbers() is at */

@@ -544,6 +544,19 @@ $subscriber->safe_psql('postgres', $_)
 	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub DROP TABLE local');
 }
 
+# ALTER SUBSCRIPTION has its catalog locked while it talks to the publisher: who
+# inserts rows does not wait for that.
+{
+	my $session = $subscriber->background_psql('postgres');
+
+	$subscriber->safe_psql('postgres', 'CREATE TABLE own (n int, r int); CREATE INDEX ON own (r)');
+	$session->query_safe('BEGIN; LOCK TABLE pg_subscription_rel');
+	is($subscriber->safe_psql('postgres', q{SET lock_timeout = '10s'; INSERT INTO own SELECT n, n * 7919 % 1009 FROM generate_series(1, 3000) n; SELECT count(*) FROM own}),
+		'3000', 'rows are inserted while the catalog of subscriptions is locked');
+	$session->query_safe('ROLLBACK');
+	$session->quit;
+}
+
 # more tables than are kept open
 my $many = join('; ', 'CREATE TABLE many (id int, a text) PARTITION BY HASH (id)',
 	(map { "CREATE TABLE many_$_ PARTITION OF many FOR VALUES WITH (MODULUS 70, REMAINDER $_)" } 0 .. 69));

@@ -93,6 +93,41 @@ RESET aio.await_index_inserts;
 CREATE TABLE single_table (n int, m int) USING single;
 INSERT INTO single_table SELECT n, n FROM generate_series(1, 3000) n;
 SELECT count(*), sum(n) FROM single_table;
+CREATE TABLE single_keys (n int) USING single;
+CREATE UNIQUE INDEX ON single_keys (n);
+INSERT INTO single_keys SELECT hashint4(n) FROM generate_series(100000, 130000) n;
+SELECT single_rows();
+INSERT INTO single_keys SELECT hashint4(CASE n WHEN 2500 THEN 5 ELSE n END) FROM generate_series(1, 8000) n;
+SELECT single_rows();
+
+-- Rows that go to an extension are produced when it asks for them.
+SET test_aio.row = 0;
+CREATE TABLE numbered (n int, k int, t text STORAGE EXTERNAL);
+INSERT INTO numbered SELECT n, n * 7919 % 2003, repeat('x', 2500) FROM generate_series(1, 2000) n;
+CREATE INDEX ON numbered (n);
+ANALYZE numbered;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT count(set_config(name, '20', false)) <= 1 AS ahead FROM pg_settings WHERE name = 'aio.debug_lookups';
+SELECT dest, values_of_another_time($$SELECT s.v, d.n FROM (SELECT current_setting('test_aio.row')::int AS v, k FROM numbered OFFSET 0) s
+                                        JOIN numbered d ON d.n = s.k$$, dest) AS joined,
+       values_of_another_time($$SELECT current_setting('test_aio.row')::int, t FROM numbered$$, dest) AS wide
+  FROM unnest('{0, 8, 9}'::int[]) dest;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+SELECT count(set_config(name, '0', false)) <= 1 AS as_ever FROM pg_settings WHERE name = 'aio.debug_lookups';
+
+-- One that takes the place of CREATE TABLE AS gets all rows.
+SELECT wrap_receivers(true);
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+CREATE TABLE made AS SELECT n, k FROM numbered;
+SELECT wrap_receivers(false);
+SELECT count(*) FROM made;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
 
 -- The extension gives COPY its rows, and says so: not those long after the one
 -- that fails.
