@@ -413,7 +413,6 @@ static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
 	AioTableBacklog *table;
-	bool		any = false;
 	bool		keys = false;
 
 	table = MemoryContextAllocZero(statement->context,
@@ -431,13 +430,7 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		if (backlog->batch.index == NULL)
 			continue;
 		backlog->collects = may_collect(backlog);
-		any |= backlog->collects;
-	}
-	any = any && !AioIsSubscribed(rri->ri_RelationDesc);
-	for (int i = 0; i < table->nindexes; i++)
-	{
-		table->indexes[i].collects &= any;
-		keys |= table->indexes[i].collects && table->indexes[i].batch.unique;
+		keys |= backlog->collects && backlog->batch.unique;
 	}
 	if (keys && !(keys_can_wait(table) &&
 				  AioLaterRowsHaveNoSideEffects(rri, statement->estate,
@@ -507,6 +500,23 @@ AioGetTableBacklog(ResultRelInfo *rri, EState *estate, CommandId cid,
 }
 
 /*
+ * Entries are about to be collected, or rows kept back, for the first time:
+ * does no subscription write to the table?  Statements of few rows do not ask.
+ */
+static bool
+nobody_looks(AioTableBacklog *table)
+{
+	table->for_nobody = !AioIsSubscribed(table->rri->ri_RelationDesc);
+	if (!table->for_nobody)
+	{
+		for (int i = 0; i < table->nindexes; i++)
+			table->indexes[i].collects = false;
+		AioSumUpTable(table);
+	}
+	return table->for_nobody;
+}
+
+/*
  * The statement inserts nrows more rows with command id cid, after as many as
  * estate->es_processed says.  Returns whether entries of them are collected,
  * in those indexes that do.
@@ -520,7 +530,8 @@ AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows)
 	return table->collects &&
 		table->rows - nrows >= (uint64) aio_debug_rows_before_batch &&
 		table->statement->cid == cid &&
-		table->statement->short_drains < AIO_SHORT_DRAINS_MAX;
+		table->statement->short_drains < AIO_SHORT_DRAINS_MAX &&
+		(table->for_nobody || nobody_looks(table));
 }
 
 /* Are keys that are enforced collected for a table? */

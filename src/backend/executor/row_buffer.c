@@ -214,12 +214,28 @@ AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 	{
 		table->rows_checked = true;
 		if (statement->cid == estate->es_output_cid &&
-			rows_may_wait(mtstate, rri) && !AioIsSubscribed(rri->ri_RelationDesc))
+			rows_may_wait(mtstate, rri))
 			table->rows_kept = make_buffer(mtstate, rri, statement->context);
 	}
 	if (table->rows_kept == NULL ||
 		statement->short_drains >= AIO_SHORT_DRAINS_MAX)
 		return false;
+
+	/*
+	 * A subscription's worker might look for them.  The only row of a
+	 * statement is inserted at once.
+	 */
+	if (!table->for_nobody &&
+		(statement->rows_kept > 0 || outerPlanState(mtstate)->plan->plan_rows > 1))
+	{
+		table->for_nobody = !AioIsSubscribed(rri->ri_RelationDesc);
+		if (!table->for_nobody)
+		{
+			AioFlushKeptRows(statement);
+			table->rows_kept = NULL;
+			return false;
+		}
+	}
 
 	Assert(!statement->draining);
 	statement->bytes_kept += keep_row((AioRowBuffer *) table->rows_kept, slot);

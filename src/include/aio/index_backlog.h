@@ -94,6 +94,7 @@ typedef struct AioTableBacklog
 								 * collected */
 	bool		in_order;		/* entries of all of them come in order */
 	bool		rows_checked;	/* whether rows may be kept back */
+	bool		for_nobody;		/* no subscription writes to it */
 	AioKeptRows *rows_kept;		/* NULL if not */
 	uint32		rows_at_once;	/* whose keys are inserted while a gate is
 								 * closed, next time; 0: not known yet */
