@@ -384,8 +384,8 @@ subscriptions_of(Oid relid)
  * Its worker searches indexes for rows that others have inserted, and waits for
  * the transactions of these before it says that a row is missing.
  */
-bool
-AioIsSubscribed(Relation rel)
+static bool
+is_subscribed(Relation rel)
 {
 	List	   *relids;
 	int			n = 0;
@@ -500,20 +500,23 @@ AioGetTableBacklog(ResultRelInfo *rri, EState *estate, CommandId cid,
 }
 
 /*
- * Entries are about to be collected, or rows kept back, for the first time:
- * does no subscription write to the table?  Statements of few rows do not ask.
+ * Entries of a table are about to be collected, or rows kept back: is there no
+ * subscription's worker who would look for them?  Else none are collected for
+ * it.  Asked once, and not by statements of few rows.
  */
-static bool
-nobody_looks(AioTableBacklog *table)
+bool
+AioNobodyLooks(AioTableBacklog *table)
 {
-	table->for_nobody = !AioIsSubscribed(table->rri->ri_RelationDesc);
-	if (!table->for_nobody)
+	if (likely(table->nobody_looks))
+		return true;
+	table->nobody_looks = !is_subscribed(table->rri->ri_RelationDesc);
+	if (!table->nobody_looks)
 	{
 		for (int i = 0; i < table->nindexes; i++)
 			table->indexes[i].collects = false;
 		AioSumUpTable(table);
 	}
-	return table->for_nobody;
+	return table->nobody_looks;
 }
 
 /*
@@ -531,7 +534,7 @@ AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows)
 		table->rows - nrows >= (uint64) aio_debug_rows_before_batch &&
 		table->statement->cid == cid &&
 		table->statement->short_drains < AIO_SHORT_DRAINS_MAX &&
-		(table->for_nobody || nobody_looks(table));
+		AioNobodyLooks(table);
 }
 
 /* Are keys that are enforced collected for a table? */

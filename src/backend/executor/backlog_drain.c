@@ -27,10 +27,8 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "aio/error_point.h"
 #include "aio/index_backlog.h"
-#include "aio/io_internal.h"
 #include "aio/sibling_locks.h"
 #include "aio/stats.h"
 #include "miscadmin.h"

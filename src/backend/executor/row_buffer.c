@@ -225,16 +225,12 @@ AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 	 * A subscription's worker might look for them.  The only row of a
 	 * statement is inserted at once.
 	 */
-	if (!table->for_nobody &&
-		(statement->rows_kept > 0 || outerPlanState(mtstate)->plan->plan_rows > 1))
+	if ((statement->rows_kept > 0 || outerPlanState(mtstate)->plan->plan_rows > 1) &&
+		!AioNobodyLooks(table))
 	{
-		table->for_nobody = !AioIsSubscribed(rri->ri_RelationDesc);
-		if (!table->for_nobody)
-		{
-			AioFlushKeptRows(statement);
-			table->rows_kept = NULL;
-			return false;
-		}
+		AioFlushKeptRows(statement);
+		table->rows_kept = NULL;
+		return false;
 	}
 
 	Assert(!statement->draining);

@@ -94,7 +94,8 @@ typedef struct AioTableBacklog
 								 * collected */
 	bool		in_order;		/* entries of all of them come in order */
 	bool		rows_checked;	/* whether rows may be kept back */
-	bool		for_nobody;		/* no subscription writes to it */
+	bool		nobody_looks;	/* no subscription writes to it; else that is
+								 * not known, or its rows do not wait */
 	AioKeptRows *rows_kept;		/* NULL if not */
 	uint32		rows_at_once;	/* whose keys are inserted while a gate is
 								 * closed, next time; 0: not known yet */
@@ -193,6 +194,7 @@ AioIndexLacksEntries(const AioIndexBacklog *backlog)
 extern AioTableBacklog *AioGetTableBacklog(ResultRelInfo *rri, EState *estate,
 										   CommandId cid, CopyFromState cstate);
 extern void AioCheckDrains(const AioStatementBacklog *statement);
+extern bool AioNobodyLooks(AioTableBacklog *table);
 extern bool AioBacklogTakes(AioTableBacklog *table, CommandId cid, int nrows);
 extern bool AioBacklogCollectsKeys(const AioTableBacklog *table);
 extern AioTableBacklog *AioGetTableBacklogs(EState *estate);
@@ -245,7 +247,6 @@ extern void AioDrainKeys(AioStatementBacklog *statement);
 extern void AioDrainKeysBefore(EState *estate);
 extern void AioBacklogConsider(AioTableBacklog *table, AioScope *scope);
 extern void AioClaimKeys(EState *estate);
-extern bool AioIsSubscribed(Relation rel);
 
 /* backlog_recheck.c */
 extern void AioCheckConflicts(AioStatementBacklog *statement);

@@ -95,6 +95,6 @@ class Subscriber:
                           'DROP SUBSCRIPTION twin'):
             with contextlib.suppress(wire.Refused):
                 control.execute(statement)
-        wait_until(lambda: not self.cluster.query("SELECT FROM pg_replication_slots WHERE active AND slot_name = 'twin'"),
-                   'the slot is free', pause=0.005)
-        self.cluster.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name LIKE 'twin%'")
+        # with those of tables that were being copied
+        wait_until(lambda: not self.cluster.query('SELECT FROM pg_replication_slots WHERE active'), 'the slots are free', pause=0.005)
+        self.cluster.query('SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots')

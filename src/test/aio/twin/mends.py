@@ -165,60 +165,6 @@ MENDS = [
            '\n'
            '/* ------------------------------------------------------------------------\n'
            ' * Leader\n')]),
-    Mend('other row', 'CREATE TABLE AS is planned as if it cost nothing to send rows',
-         [('src/seams/parallel-insert.cocci',
-           '//   in toast_save_datum\n',
-           '//   in toast_save_datum\n'
-           '// target: src/backend/commands/createas.c AioPlanInto+1 pg_plan_query-1 into+1\n'
-           '//   in ExecCreateTableAs\n'),
-          ('src/seams/parallel-insert.cocci',
-           '  (true);\n  ...\n  }\n',
-           '  (true);\n'
-           '  ...\n'
-           '  }\n'
-           '\n'
-           '@plan@\n'
-           'expression list args;\n'
-           'symbol into;\n'
-           '@@\n'
-           '  ExecCreateTableAs(...)\n'
-           '  {\n'
-           '  <+...\n'
-           '- pg_plan_query\n'
-           '+ AioPlanInto\n'
-           '  (\n'
-           '+ into,\n'
-           '  args)\n'
-           '  ...+>\n'
-           '  }\n'),
-          ('src/include/aio/parallel_insert.h',
-           'extern bool AioMayInsertInto(const IntoClause *into);\n',
-           'extern bool AioMayInsertInto(const IntoClause *into);\n'
-           'extern PlannedStmt *AioPlanInto(const IntoClause *into, Query *query,\n'
-           '\t\t\t\t\t\t\t\tconst char *query_string, int cursor_options,\n'
-           '\t\t\t\t\t\t\t\tParamListInfo params);\n'),
-          ('src/backend/executor/parallel_insert.c',
-           '/* ------------------------------------------------------------------------\n * Leader\n',
-           '#include "tcop/tcopprot.h"\n'
-           '#include "utils/guc.h"\n'
-           '\n'
-           'PlannedStmt *\n'
-           'AioPlanInto(const IntoClause *into, Query *query, const char *query_string,\n'
-           '\t\t\tint cursor_options, ParamListInfo params)\n'
-           '{\n'
-           '\tint\t\t\tlevel = NewGUCNestLevel();\n'
-           '\tPlannedStmt *plan;\n'
-           '\n'
-           '\tif (AioMayInsertInto(into))\n'
-           '\t\t(void) set_config_option("parallel_tuple_cost", "0", PGC_USERSET,\n'
-           '\t\t\t\t\t\t\t\t PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);\n'
-           '\tplan = pg_plan_query(query, query_string, cursor_options, params);\n'
-           '\tAtEOXact_GUC(true, level);\n'
-           '\treturn plan;\n'
-           '}\n'
-           '\n'
-           '/* ------------------------------------------------------------------------\n'
-           ' * Leader\n')]),
     Mend('operator class', 'an entry that a quad tree cannot place is collected',
          [('src/backend/access/index_batch/spgist_am.c',
            'return AioCanPlace(batch, values, isnull) &&\n',

@@ -509,7 +509,8 @@ $subscriber->safe_psql('postgres', $_)
 }
 
 # A row that a session of the subscriber has inserted, whose statement is running
-# yet, is not missing: the worker waits for it.
+# yet, is not missing: the worker waits for it.  It is one of those that would
+# not even be in the table.
 {
 	my $locker = $subscriber->background_psql('postgres');
 	my $session = $subscriber->background_psql('postgres');
@@ -524,15 +525,15 @@ $subscriber->safe_psql('postgres', $_)
 			ALTER TABLE local_part REPLICA IDENTITY FULL});
 	}
 	$publisher->safe_psql('postgres', q{
-		INSERT INTO local SELECT n, 0 FROM generate_series(1, 3000) n;
+		INSERT INTO local SELECT n, 0 FROM generate_series(1, 3500) n;
 		ALTER PUBLICATION pub ADD TABLE local});
 	$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = off)');
 	$locker->query_safe('SELECT pg_advisory_lock(2)');
 	$session->query_until(qr/begun/, q{\echo begun
-		INSERT INTO local SELECT n, 0 FROM generate_series(1, 3000) n UNION ALL SELECT 0, 0 WHERE pg_advisory_lock_shared(2)::text = 'never';
+		INSERT INTO local_part SELECT n, 0 FROM generate_series(1, 3500) n UNION ALL SELECT 0, 0 WHERE pg_advisory_lock_shared(2)::text = 'never';
 });
 	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not wait';
-	$publisher->safe_psql('postgres', 'UPDATE local SET v = 1 WHERE id = 2000');
+	$publisher->safe_psql('postgres', 'UPDATE local SET v = 1 WHERE id = 3400');
 	$subscriber->poll_query_until('postgres', q{
 		SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'transactionid')
 			OR EXISTS (SELECT FROM pg_stat_subscription_stats WHERE confl_update_missing > 0)}) or die 'it does neither';
@@ -540,7 +541,7 @@ $subscriber->safe_psql('postgres', $_)
 	$session->query_safe('SELECT 1');
 	$_->quit foreach ($locker, $session);
 	$publisher->wait_for_catchup('sub');
-	is($subscriber->safe_psql('postgres', 'SELECT v FROM local WHERE id = 2000'), '1', 'a row that a session inserts meanwhile is updated');
+	is($subscriber->safe_psql('postgres', 'SELECT v FROM local WHERE id = 3400'), '1', 'a row that a session inserts meanwhile is updated');
 	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub DROP TABLE local');
 }
 

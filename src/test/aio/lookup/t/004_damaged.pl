@@ -47,6 +47,20 @@ $node->safe_psql('postgres', q{
 	VACUUM ANALYZE;
 	CHECKPOINT});
 
+# Damage a page of a file, at some of its bytes.
+sub damage_page
+{
+	my ($file, $block, $place) = @_;
+
+	$node->stop;
+	open my $handle, '+<:raw', $node->data_dir . "/$file" or die "$file: $!";
+	seek $handle, 8192 * $block + $place, 0;
+	print $handle 'damage' x 10;
+	close $handle;
+	$node->start;
+	return;
+}
+
 # Damage a leaf in the middle of an index.  Returns its first key.
 sub damage
 {
@@ -56,12 +70,7 @@ sub damage
 			FROM bt_page_items('$index', $block) i, LATERAL regexp_split_to_table(left(data, 11), ' ') WITH ORDINALITY s (b, n)
 			WHERE itemoffset = 2 GROUP BY itemoffset});
 
-	$node->stop;
-	open my $handle, '+<:raw', $node->data_dir . "/$file" or die "$file: $!";
-	seek $handle, 8192 * $block + 4000, 0;
-	print $handle 'damage' x 10;
-	close $handle;
-	$node->start;
+	damage_page($file, $block, 4000);
 	return $key;
 }
 
@@ -170,12 +179,7 @@ rename "$file.away", "$file.1" or die "$file.1: $!";
 		INSERT INTO rows SELECT n, 1 + n * 7919 % 500, repeat('y', 7500) FROM generate_series(1, 2000) n;
 		VACUUM ANALYZE rows});
 	my ($path, $block) = split /\|/, $node->safe_psql('postgres', "SELECT pg_relation_filepath('rows'), (ctid::text::point)[0]::int FROM rows WHERE id = 416");
-	$node->stop;
-	open my $handle, '+<:raw', $node->data_dir . "/$path" or die "$path: $!";
-	seek $handle, 8192 * $block + 5000, 0;
-	print $handle 'damage' x 10;
-	close $handle;
-	$node->start;
+	damage_page($path, $block, 5000);
 	like($node->safe_psql('postgres', "$settings; EXPLAIN (COSTS OFF) $limited"), qr/Gather Merge.*Nested Loop.*Parallel Index Scan/s, 'a parallel plan');
 	foreach my $ahead ('lookup_ahead = 0', 'lookup_ahead = 64', 'debug_lookups = 64')
 	{
