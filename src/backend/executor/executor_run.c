@@ -22,8 +22,14 @@
 #include "executor/executor.h"
 #include "guard.h"
 
+/* among the keys of a parallel query's shared memory */
+#define PARALLEL_KEY_TO_END		UINT64CONST(0xA100000000000003)
+
 /* the plan that runs, the innermost of those that do */
 static AioExecutorRun running;
+
+/* this is a worker of a parallel plan, whose leader wants all of its rows */
+static bool leader_wants_all = false;
 
 #ifdef USE_ASSERT_CHECKING
 /* what is told of each plan before it runs */
@@ -138,14 +144,44 @@ AioAllRowsWanted(EState *estate, const Plan *node, bool begun)
 }
 
 /*
- * Does a worker of a parallel plan run this?  The leader stops it when it has
- * enough rows of all, and the number that a worker is told is only the most
+ * Might the leader of a parallel plan stop this worker before its end, when it
+ * has enough rows of all?  The number that a worker is told is only the most
  * that it could be asked for.  One that inserts its rows is not stopped.
  */
 static bool
-is_worker(const QueryDesc *query)
+may_be_stopped(const QueryDesc *query)
 {
-	return query->dest->mydest == DestTupleQueue && !AioReceiverInserts(query->dest);
+	return query->dest->mydest == DestTupleQueue && !leader_wants_all &&
+		!AioReceiverInserts(query->dest);
+}
+
+/* Room for what AioShareRowsWanted() tells workers. */
+void
+AioEstimateRowsWanted(ParallelContext *pcxt)
+{
+	shm_toc_estimate_chunk(&pcxt->estimator, sizeof(bool));
+	shm_toc_estimate_keys(&pcxt->estimator, 1);
+}
+
+/*
+ * Tell the workers that are going to execute this node of the leader's plan
+ * whether all of their rows are wanted, and nobody is between two of them.
+ */
+void
+AioShareRowsWanted(ParallelContext *pcxt, const PlanState *planstate)
+{
+	bool	   *all = shm_toc_allocate(pcxt->toc, sizeof(bool));
+
+	*all = AioAllRowsWanted(planstate->state, planstate->plan, false) &&
+		!AioSomebodyIsBetween(planstate->state);
+	shm_toc_insert(pcxt->toc, PARALLEL_KEY_TO_END, all);
+}
+
+/* A worker begins. */
+void
+AioGetRowsWanted(shm_toc *toc)
+{
+	leader_wants_all = *(bool *) shm_toc_lookup(toc, PARALLEL_KEY_TO_END, false);
 }
 
 /*
@@ -160,7 +196,8 @@ AioRowsWanted(const EState *estate, uint64 max)
 		return Min(max, 1);
 	if (running.to_end)
 		return max;
-	if (running.query->operation != CMD_SELECT || is_worker(running.query))
+	if (running.query->operation != CMD_SELECT ||
+		may_be_stopped(running.query))
 		return Min(max, 1);
 	Assert(estate->es_processed < running.count);
 	return Min(max, running.count - estate->es_processed);
@@ -226,7 +263,7 @@ run_noted(QueryDesc *query, ScanDirection direction, uint64 count)
 	AioExecutorRun outer = running;
 
 	running.query = query;
-	running.to_end = count == 0 && !is_worker(query);
+	running.to_end = count == 0 && !may_be_stopped(query);
 	running.count = count;
 	running.goes_on = query->already_executed;
 	running.nest_level = GetCurrentTransactionNestLevel();

@@ -210,8 +210,8 @@ target_of(PlanState *planstate)
 }
 
 /*
- * ExecInitParallelPlan(): tell the workers that they are to insert, and where
- * to say what they use.
+ * ExecInitParallelPlan(): tell the workers that they are to insert, whether all
+ * of their rows are wanted, and where to say what they use.
  */
 void
 AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
@@ -238,8 +238,10 @@ AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
 		shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));
 		shm_toc_estimate_keys(&pcxt->estimator, 1);
 	}
+	AioEstimateRowsWanted(pcxt);
 	InitializeParallelDSM(pcxt);
 	AioShareUsage(pcxt, usage_size);
+	AioShareRowsWanted(pcxt, planstate);
 	if (target.rel == NULL)
 		return;
 	shared = shm_toc_allocate(pcxt->toc, sizeof(SharedInsert));
@@ -370,6 +372,7 @@ DestReceiver *
 AioParallelReceiver(shm_toc *toc, DestReceiver *queue)
 {
 	AioCountNodesOfWorker(toc);
+	AioGetRowsWanted(toc);
 	return inserting_receiver(toc, queue);
 }
 

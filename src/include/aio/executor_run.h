@@ -10,8 +10,10 @@
 #ifndef AIO_EXECUTOR_RUN_H
 #define AIO_EXECUTOR_RUN_H
 
+#include "access/parallel.h"
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
+#include "storage/shm_toc.h"
 
 /* A call of ExecutorRun() that has not returned. */
 typedef struct AioExecutorRun
@@ -43,6 +45,12 @@ extern bool AioAllRowsWanted(EState *estate, const Plan *node, bool begun);
 extern bool AioSomebodyIsBetween(const EState *estate);
 extern bool AioRunIsUndisturbed(const EState *estate);
 extern bool AioRowsGoToExtension(const EState *estate);
+
+/* for parallel_insert.c, which knows what leader and workers tell each other */
+extern void AioEstimateRowsWanted(ParallelContext *pcxt);
+extern void AioShareRowsWanted(ParallelContext *pcxt,
+							   const PlanState *planstate);
+extern void AioGetRowsWanted(shm_toc *toc);
 
 /*
  * Is this a function of the server, and of no library that it has loaded?  What
