@@ -50,8 +50,10 @@ def covering(seed):
 def anything(rng):
     """Values at random, some or most of them plain: what goes wrong in the rest is not hidden by what fails first."""
     plain = rng.random() * 0.9
-    return possible({name: next(iter(choices)) if rng.random() < plain else rng.choice(list(choices))
-                     for name, choices in DIMENSIONS.items()})
+    values = {name: next(iter(choices)) if rng.random() < plain else rng.choice(list(choices))
+              for name, choices in DIMENSIONS.items()}
+    # tables are worth more than one statement
+    return possible({**values, 'then': rng.choice(list(DIMENSIONS['then']))})
 
 
 class Coverage:

@@ -478,6 +478,14 @@ class Second:
 
 
 @dimension
+class Then:
+    """How many statements more there are, each with values of its own."""
+    nothing_ = nothing
+    some = nothing
+    many = nothing
+
+
+@dimension
 class Beside:
     """What another session does meanwhile, and how it ends."""
     none = nothing

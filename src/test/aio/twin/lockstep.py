@@ -6,6 +6,7 @@ the same.  At the end the same is asked about what is left: rows by the heap and
 
 Nothing here sleeps in order to let something happen: what is waited for is asked for.
 """
+import concurrent.futures
 import dataclasses
 import fcntl
 import struct
@@ -67,6 +68,7 @@ class Scenario:
     checks: list = dataclasses.field(default_factory=list)      # queries about what is left, also with an index alone
     settings: dict = dataclasses.field(default_factory=dict)    # of ours only
     values: dict = dataclasses.field(default_factory=dict)
+    further: list = dataclasses.field(default_factory=list)     # values of the statements after the one in the middle
     impatient: set = dataclasses.field(default_factory=set)     # sessions that do not wait for locks for long
     publish: list = dataclasses.field(default_factory=list)     # statements that publish t to a subscriber, if there is to be one
     subscribe: list = dataclasses.field(default_factory=list)   # what is different there before it subscribes
@@ -303,8 +305,7 @@ class Lockstep:
             self.compare(differences, 'connect', True)
             for number, step in enumerate(scenario.steps):
                 where = f'step {number}: {step.text()}'
-                for side in self.sides:
-                    side.do(step)
+                self.do(step)
                 self.settle(where)
                 self.compare(differences, where, step.ordered)
                 differences = [difference for difference in differences if not known.is_known(difference)]
@@ -329,6 +330,14 @@ class Lockstep:
         if scenario.publish:
             self.look_at_subscriber(differences, scenario)
         return [difference for difference in differences if not known.is_known(difference)]
+
+    def do(self, step):
+        if step.action != 'crash':
+            for side in self.sides:
+                side.do(step)
+            return
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(lambda side: side.do(step), self.sides))
 
     def pages(self):
         """How often each server has looked for pages of users' tables."""
@@ -420,11 +429,15 @@ class Lockstep:
 
     def control(self, differences, where, statements, places=()):
         """Statements of a superuser, on both servers or at other places of each."""
+        # both work at the same time, and do not wait for us between two statements
+        places = [side.control for side in places or self.sides]
+        for control in places:
+            control.send(*statements)
         for statement in statements:
             answers = []
-            for side in places or self.sides:
+            for control in places:
                 try:
-                    result = side.control.execute(statement)
+                    result = control.answer()
                     answers.append((result.tag, result.rows))
                 except wire.Refused as error:
                     answers.append(('refused', talk.plain(str(error))))

@@ -7,6 +7,7 @@ numbers that is seeded by the scenario's values, so a scenario is made again fro
 """
 import random
 
+from cover import possible
 from dimensions import DIMENSIONS
 from lockstep import SCHEMA, Scenario, Step
 
@@ -16,6 +17,11 @@ COLUMNS = 'id, k, a, r, w, v'
 SERVERS = ('loopback', 'another')    # each other's names, for the server itself
 QUERIES = ('select_join', 'select_lateral', 'select_anti', 'select_array', 'select_order', 'select_update', 'select_tids',
            'select_function', 'select_bitmap', 'foreign_select', 'foreign_append')
+# of how many statements, and what they vary, but for their tables
+THEN = {'nothing': 0, 'some': 3, 'many': 12}
+OF_STATEMENTS = ('kind', 'rows', 'returning', 'client', 'block', 'isolation', 'limit', 'expression', 'second', 'fault', 'memory')
+FAULTS_OF_STATEMENTS = ('none', 'division', 'division_late', 'duplicate', 'duplicate_within', 'null')
+OF_MAIN = ('then', 'beside', 'when', 'made')    # only for the first of them
 ROLES = ('twin_owner', 'twin_user', 'twin_nobody')
 
 
@@ -44,10 +50,21 @@ class Plan:
         self.delete_some = 'DELETE FROM t WHERE id % 4 = 1 AND id % 3 = 2 AND id > 35'
         for name, choices in DIMENSIONS.items():
             choices[values[name]](self)
+        self.kinds = {self.kind}    # of all statements in the middle
         self.inserts = not self.kind.startswith(('select', 'update', 'delete', 'parents', 'create_as', 'add_', 'truncate',
                                                  'foreign_select', 'foreign_append', 'foreign_update', 'foreign_delete'))
         self.existing = EXISTING if self.inserts else max(EXISTING, self.rows)
         self.first, self.last = self.existing + 1, self.existing + (self.rows if self.inserts else 20)
+        self.parents_until = self.last + 70
+        self.more = []              # plans of further statements
+
+    def add(self, other):
+        """Another plan's statement comes after those that there are, on the tables of this one."""
+        other.existing, other.first = self.existing, self.parents_until + 30
+        other.last = other.first + (other.rows if other.inserts else 20) - 1
+        other.parents_until = self.parents_until = other.last + 70
+        self.kinds.add(other.kind)
+        self.more.append(other)
 
     # For values of dimensions
 
@@ -143,7 +160,7 @@ class Plan:
         lines += [f'CREATE TABLE s (id int, k {kind}, v int)',
                   f'INSERT INTO s SELECT n, {self.v("n")}, n % 100 FROM generate_series({low}, {high}) n ORDER BY md5(n::text)',
                   f'CREATE VIEW tv AS SELECT {COLUMNS} FROM t WHERE v >= -1000 WITH CHECK OPTION']
-        if self.kind == 'rule':
+        if 'rule' in self.kinds:
             lines += ['CREATE TABLE ruled (n int)', f'CREATE RULE also AS ON INSERT TO ruled DO ALSO INSERT INTO t ({COLUMNS}) '
                       f'SELECT {self.row("n")} FROM (SELECT new.n AS n) x']
         lines += self.foreign_setup(kind)
@@ -155,7 +172,7 @@ class Plan:
 
     def foreign_setup(self, kind):
         """Foreign tables: fs for s, fw for w, and fp for the two halves of s."""
-        if not self.kind.startswith('foreign'):
+        if not self.has_foreign_tables():
             return []
         columns = f'(id int, k {kind}, v int)'
 
@@ -173,10 +190,10 @@ class Plan:
 
     def parents_setup(self, kind):
         if not self.foreign or self.own_parent:
-            if self.kind != 'add_foreign':
+            if 'add_foreign' not in self.kinds:
                 return []
-        rows = (f'SELECT {{n}}, {self.v("n")} FROM (SELECT generate_series(1, {self.last + 70}) UNION ALL '
-                f'SELECT generate_series({SHIFT + 1}, {SHIFT + self.existing})) x (n)' +
+        rows = (f'SELECT {{n}}, {self.v("n")} FROM (SELECT generate_series(1, {self.parents_until}) UNION '
+                f'SELECT generate_series({SHIFT + 1}, {SHIFT + self.existing}) ORDER BY 1) x (n)' +
                 (f' WHERE n <> {self.last - self.rows // 2}' if self.missing and self.inserts and self.rows > 1 else ''))
         rows = rows.format(n='n')
         unique = {'primary': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
@@ -200,7 +217,7 @@ class Plan:
         if self.role == 'twin_owner':
             lines += [f'ALTER TABLE {table} OWNER TO twin_owner' for table in tables]
             lines += [f'ALTER TABLE {table} OWNER TO twin_owner' for table, there in
-                      (('p', self.has_parents()), ('c', self.children), ('ruled', self.kind == 'rule')) if there]
+                      (('p', self.has_parents()), ('c', self.children), ('ruled', 'rule' in self.kinds)) if there]
             lines += ['ALTER VIEW tv OWNER TO twin_owner', 'ALTER SEQUENCE numbers OWNER TO twin_owner']
         elif self.role == 'twin_user':
             lines += [f'GRANT ALL ON ALL TABLES IN SCHEMA {SCHEMA} TO twin_user',
@@ -213,7 +230,10 @@ class Plan:
         return lines
 
     def has_parents(self):
-        return self.foreign and not self.own_parent or self.kind == 'add_foreign'
+        return self.foreign and not self.own_parent or 'add_foreign' in self.kinds
+
+    def has_foreign_tables(self):
+        return any(kind.startswith('foreign') for kind in self.kinds)
 
     # The statement in the middle
 
@@ -333,6 +353,17 @@ class Plan:
     # Steps
 
     def steps(self):
+        steps = self.round()
+        if self.fault not in ('terminate', 'gone'):
+            for other in self.more:
+                steps += [self.say(text) for text in ('DEALLOCATE ALL', 'CLOSE ALL', 'RESET ALL')] + other.round()
+        if self.crash:
+            # within: not before the statement in the middle, if there is more than that
+            steps.insert(len(steps) if self.crash == 'end' else self.rng.randint(len(steps) // 2, len(steps)), Step(0, 'crash'))
+        return steps
+
+    def round(self):
+        """The statement in the middle, with what is before and after it."""
         steps = [self.say(f'SET {name}') for name in self.sets]
         if self.role:
             steps.append(self.say(f'SET ROLE {self.role}'))
@@ -385,9 +416,6 @@ class Plan:
         if client == 'hold':
             steps += [self.say('FETCH 5 FROM c'), self.say('FETCH ALL FROM c')]
         steps += ends
-        if self.crash:
-            # within: not before the statement in the middle, if there is more than that
-            steps.insert(len(steps) if self.crash == 'end' else self.rng.randint(len(steps) // 2, len(steps)), Step(0, 'crash'))
         return steps
 
     def say(self, text, session=0):
@@ -510,7 +538,7 @@ class Plan:
 
     def other_tables(self):
         return (['log', 's'] + (['p'] if self.has_parents() else []) + (['c'] if self.children else []) +
-                (['w'] if self.kind.startswith('foreign') else []))
+                (['w'] if self.has_foreign_tables() else []))
 
     def standby_checks(self):
         return [*[f'SELECT tableoid::regclass, * FROM {table} ORDER BY tableoid::regclass::text, ctid' for table in ('t', *self.other_tables())],
@@ -527,10 +555,30 @@ class Plan:
         return lines
 
 
+def further(values, number):
+    """Values of the statements that come after the one in the middle, on the same tables."""
+    rng = random.Random(f'{number} then')
+    for _ in range(THEN[values['then']]):
+        plain = rng.random() * 0.9
+        drawn = {name: next(iter(DIMENSIONS[name])) if rng.random() < plain else rng.choice(list(DIMENSIONS[name]))
+                 for name in OF_STATEMENTS}
+        if drawn['fault'] not in FAULTS_OF_STATEMENTS:
+            drawn['fault'] = 'none'
+        if drawn['rows'] not in ('few', 'none', 'one') and rng.random() < 0.7:
+            drawn['rows'] = 'few'
+        drawn = possible({**values, 'then': 'nothing', 'beside': 'none', 'when': 'after', 'made': 'first', **drawn})
+        # what makes no sense with these tables is left out
+        if all(drawn[name] == values[name] for name in DIMENSIONS if name not in (*OF_STATEMENTS, *OF_MAIN)):
+            yield drawn
+
+
 def make(values, number=0):
     plan = Plan(values, number)
+    others = list(further(values, number))
+    for place, drawn in enumerate(others):
+        plan.add(Plan(drawn, f'{number} {place}'))
     published = plan.has_subscriber
-    return Scenario(setup=plan.setup(), steps=plan.steps(), sessions=2 if plan.beside else 1, checks=plan.checks(),
+    return Scenario(further=others, setup=plan.setup(), steps=plan.steps(), sessions=2 if plan.beside else 1, checks=plan.checks(),
                     settings=plan.settings, values=values, impatient={0} if plan.fault == 'timeout' else set(),
                     publish=[*plan.publish, 'SELECT 1'] if published else [], subscribe=plan.differs() if published else [],
                     options=', '.join(f'{name} = {value}' for name, value in plan.subscription.items()), standby=plan.standby_checks())
