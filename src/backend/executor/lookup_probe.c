@@ -45,7 +45,7 @@
 #include "aio/task_port.h"
 #include "aio/usage.h"
 #include "catalog/catalog.h"
-#include "catalog/pg_am_d.h"
+#include "guard.h"
 #include "lookup.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -96,7 +96,7 @@ AioLookupAm(Relation index, Relation heap)
 {
 	if (index == NULL || heap == NULL ||
 		RelationUsesLocalBuffers(heap) || IsCatalogRelation(heap) ||
-		heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		!AioIsHeap(heap))
 		return NULL;
 	return AioFindIndexAm(index->rd_indam->aminsert);
 }

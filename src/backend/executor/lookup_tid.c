@@ -22,7 +22,6 @@
 #include "aio/read.h"
 #include "aio/usage.h"
 #include "catalog/catalog.h"
-#include "catalog/pg_am_d.h"
 #include "executor/executor.h"
 #include "guard.h"
 #include "lookup.h"
@@ -35,7 +34,7 @@ bool
 AioTidsMayBeRead(Relation heap)
 {
 	return !RelationUsesLocalBuffers(heap) && !IsCatalogRelation(heap) &&
-		heap->rd_rel->relam == HEAP_TABLE_AM_OID;
+		AioIsHeap(heap);
 }
 
 /* What the TID of a row is compared with; NULL if it is not that simple. */

@@ -30,9 +30,9 @@
 #include "aio/read.h"
 #include "aio/task_port.h"
 #include "aio/usage.h"
-#include "catalog/pg_am_d.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
+#include "guard.h"
 #include "miscadmin.h"
 #include "ri.h"
 #include "ri_ring.h"
@@ -248,7 +248,7 @@ get_source(AioRiAhead *ahead, const AioTriggerEvent *event)
 	if (found != NULL && found->tgfoid == F_UNIQUE_KEY_RECHECK)
 		fresh.key_index = found->tgconstrindid;
 	fresh.filled = is_of_user(&fresh, event);
-	if (found != NULL && fresh.filled && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+	if (found != NULL && fresh.filled && AioIsHeap(rel) &&
 		!RelationUsesLocalBuffers(rel))
 		fill_source(&fresh, rel, found);
 	table_close(rel, NoLock);

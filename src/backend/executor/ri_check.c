@@ -44,10 +44,10 @@
 #include "aio/lookup.h"
 #include "aio/recent.h"
 #include "catalog/objectaccess.h"
-#include "catalog/pg_am_d.h"
 #include "commands/trigger.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
+#include "guard.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "ri.h"
@@ -459,7 +459,7 @@ get_batch(RiCheck *check, Relation rel)
 
 	/* not for the few rows of most statements */
 	if (check->batch_tried || check->nchecks <= CHECKS_BEFORE_REMEMBERING ||
-		rel->rd_rel->relam != HEAP_TABLE_AM_OID)
+		!AioIsHeap(rel))
 		return check->batch;
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(check));
 	check->batch = AioRiMakeBatch(check->direct->search, check->direct->target,

@@ -18,11 +18,11 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_am_d.h"
 #include "catalog/pg_namespace_d.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_proc_d.h"
 #include "catalog/pg_type.h"
+#include "guard.h"
 #include "ri.h"
 #include "utils/acl.h"
 #include "utils/hsearch.h"
@@ -186,7 +186,7 @@ find_target(AioRiDirect *direct, Relation rel, Relation table)
 
 	direct->target = NULL;
 	AioRiGetConstraint(direct->key.constraint, &constraint);
-	if (constraint.has_period || table->rd_rel->relam != HEAP_TABLE_AM_OID ||
+	if (constraint.has_period || !AioIsHeap(table) ||
 		table->rd_rel->relrowsecurity || table->rd_rel->relhasrules)
 		return;
 	direct->search = AioRiMakeSearch(&constraint, direct->key.of_parent, rel);

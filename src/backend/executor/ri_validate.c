@@ -31,8 +31,8 @@
 #include "aio/ri.h"
 #include "aio/task_port.h"
 #include "aio/usage.h"
-#include "catalog/pg_am_d.h"
 #include "executor/executor.h"
+#include "guard.h"
 #include "miscadmin.h"
 #include "ri.h"
 #include "ri_ring.h"
@@ -77,7 +77,7 @@ AioRiBeginValidation(Relation rel, Oid constraint_id, TableScanDesc scan)
 	AioRiConstraint constraint;
 
 	validation->scan = scan;
-	if (rel->rd_rel->relam != HEAP_TABLE_AM_OID || RelationUsesLocalBuffers(rel))
+	if (!AioIsHeap(rel) || RelationUsesLocalBuffers(rel))
 		return validation;
 	AioRiGetConstraint(constraint_id, &constraint);
 	if (constraint.has_period)

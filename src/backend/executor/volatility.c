@@ -38,7 +38,6 @@
 #include "aio/foreign.h"
 #include "aio/index_policy.h"
 #include "catalog/catalog.h"
-#include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_language_d.h"
@@ -261,7 +260,7 @@ AioScanMayBeAhead(PlanState *node, bool fixed)
 	if (rel->rd_rel->relkind == RELKIND_SEQUENCE)
 		return false;
 	return !fixed || (!IsCatalogRelation(rel) &&
-					  rel->rd_rel->relam == HEAP_TABLE_AM_OID);
+					  AioIsHeap(rel));
 }
 
 /* Does this node scan no table, or one that is a heap? */
