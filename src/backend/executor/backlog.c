@@ -42,11 +42,13 @@
 #include "aio/index_policy.h"
 #include "aio/sibling_locks.h"
 #include "catalog/partition.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
 #include "commands/copyfrom_internal.h"
 #include "guard.h"
 #include "nodes/nodeFuncs.h"
 #include "replication/logicalworker.h"
+#include "replication/worker_internal.h"
 #include "storage/lmgr.h"
 #include "utils/catcache.h"
 #include "utils/memutils.h"
@@ -367,14 +369,21 @@ add_index(AioIndexBacklog *backlog)
 	entry->first = backlog;
 }
 
-/* How many subscriptions of this database have this table? */
-static int
-subscriptions_of(Oid relid)
+/* Does a subscription have this table, other than that whose worker we are? */
+static bool
+others_subscribe_to(Oid relid)
 {
+	Oid			own = IsLogicalWorker() ? MyLogicalRepWorker->subid : InvalidOid;
 	CatCList   *list = SearchSysCacheList1(SUBSCRIPTIONRELMAP,
 										   ObjectIdGetDatum(relid));
-	int			result = list->n_members;
+	bool		result = false;
 
+	for (int i = 0; i < list->n_members && !result; i++)
+	{
+		HeapTuple	tuple = &list->members[i]->tuple;
+
+		result = ((Form_pg_subscription_rel) GETSTRUCT(tuple))->srsubid != own;
+	}
 	ReleaseSysCacheList(list);
 	return result;
 }
@@ -397,16 +406,24 @@ is_subscribed(Relation rel)
 	 * ALTER SUBSCRIPTION has the catalog locked while it talks to a
 	 * publisher, which may wait for us.
 	 */
-	if (!AioLockIfFree(SubscriptionRelRelationId, AccessShareLock))
-		return true;
-	relids = rel->rd_rel->relispartition ?
-		get_partition_ancestors(RelationGetRelid(rel)) : NIL;
-	relids = lappend_oid(relids, RelationGetRelid(rel));
-	foreach_oid(relid, relids)
-		n += subscriptions_of(relid);
-	list_free(relids);
-	UnlockRelationOid(SubscriptionRelRelationId, AccessShareLock);
-	return n > (IsLogicalWorker() ? 1 : 0);
+	while (nlocked < ncatalogs &&
+		   AioLockIfFree(catalogs[nlocked], AccessShareLock))
+		nlocked++;
+	if (nlocked == ncatalogs)
+	{
+		result = others_subscribe_to(RelationGetRelid(rel));
+		if (!result && rel->rd_rel->relispartition)
+		{
+			List	   *ancestors = get_partition_ancestors(RelationGetRelid(rel));
+
+			foreach_oid(relid, ancestors)
+				result |= others_subscribe_to(relid);
+			list_free(ancestors);
+		}
+	}
+	while (nlocked > 0)
+		UnlockRelationOid(catalogs[--nlocked], AccessShareLock);
+	return result;
 }
 
 static AioTableBacklog *

@@ -221,12 +221,8 @@ AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 		statement->short_drains >= AIO_SHORT_DRAINS_MAX)
 		return false;
 
-	/*
-	 * A subscription's worker might look for them.  The only row of a
-	 * statement is inserted at once.
-	 */
-	if ((statement->rows_kept > 0 || outerPlanState(mtstate)->plan->plan_rows > 1) &&
-		!AioNobodyLooks(table))
+	/* a subscription's worker might look for them */
+	if (!AioNobodyLooks(table))
 	{
 		AioFlushKeptRows(statement);
 		table->rows_kept = NULL;

@@ -545,6 +545,46 @@ $subscriber->safe_psql('postgres', $_)
 	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub DROP TABLE local');
 }
 
+# Nor is it if the worker of another subscription has inserted it.
+{
+	my $locker = $subscriber->background_psql('postgres');
+
+	$_->safe_psql('postgres', q{
+		CREATE TABLE mine (id int PRIMARY KEY);
+		CREATE TABLE across (id int, v int);
+		CREATE INDEX ON across (id);
+		ALTER TABLE across REPLICA IDENTITY FULL}) foreach ($publisher, $subscriber);
+	$publisher->safe_psql('postgres', q{
+		INSERT INTO across SELECT n, 0 FROM generate_series(1, 3500) n;
+		ALTER PUBLICATION pub ADD TABLE mine;
+		CREATE PUBLICATION pub_across FOR TABLE across});
+	$subscriber->safe_psql('postgres', q{
+		CREATE FUNCTION spread() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			INSERT INTO public.across SELECT n, 0 FROM generate_series(1, 3500) n UNION ALL SELECT 0, 0 WHERE pg_advisory_xact_lock_shared(3)::text = 'never';
+			RETURN NULL;
+		END$$;
+		CREATE TRIGGER spread AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION spread();
+		ALTER TABLE mine ENABLE ALWAYS TRIGGER spread;
+		SELECT pg_stat_reset_subscription_stats(NULL)});
+	$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION sub REFRESH PUBLICATION WITH (copy_data = off)');
+	$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION sub_across CONNECTION '@{[ $publisher->connstr ]} dbname=postgres' PUBLICATION pub_across WITH (copy_data = off)");
+	$subscriber->wait_for_subscription_sync;
+	$locker->query_safe('SELECT pg_advisory_lock(3)');
+	$publisher->safe_psql('postgres', 'INSERT INTO mine VALUES (1)');
+	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not wait';
+	$publisher->safe_psql('postgres', 'UPDATE across SET v = 1 WHERE id = 3400');
+	$subscriber->poll_query_until('postgres', q{
+		SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'transactionid')
+			OR EXISTS (SELECT FROM pg_stat_subscription_stats WHERE confl_update_missing > 0)}) or die 'it does neither';
+	$locker->query_safe('SELECT pg_advisory_unlock(3)');
+	$locker->quit;
+	$publisher->wait_for_catchup($_) foreach ('sub', 'sub_across');
+	is($subscriber->safe_psql('postgres', 'SELECT v FROM across WHERE id = 3400'), '1', 'a row that the worker of another subscription inserts meanwhile is updated');
+	$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION sub_across');
+	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub DROP TABLE mine');
+}
+
 # ALTER SUBSCRIPTION has its catalog locked while it talks to the publisher: who
 # inserts rows does not wait for that.
 {
@@ -554,6 +594,15 @@ $subscriber->safe_psql('postgres', $_)
 	$session->query_safe('BEGIN; LOCK TABLE pg_subscription_rel');
 	is($subscriber->safe_psql('postgres', q{SET lock_timeout = '10s'; INSERT INTO own SELECT n, n * 7919 % 1009 FROM generate_series(1, 3000) n; SELECT count(*) FROM own}),
 		'3000', 'rows are inserted while the catalog of subscriptions is locked');
+	$session->query_safe('ROLLBACK');
+
+	# who connects while it is made anew waits for its index
+	my $other = $subscriber->background_psql('postgres');
+	my $insert = 'INSERT INTO own SELECT n, n * 7919 % 1009 FROM generate_series(1, 3000) n';
+	$other->query_safe("BEGIN; SET lock_timeout = '10s'; INSERT INTO own VALUES (0, 0)");
+	$session->query_safe('BEGIN; REINDEX INDEX pg_subscription_rel_srrelid_srsubid_index');
+	is($other->query_safe("$insert; SELECT count(*) FROM own; ROLLBACK"), '6001', 'or while its index is');
+	$other->quit;
 	$session->query_safe('ROLLBACK');
 	$session->quit;
 }
