@@ -389,15 +389,21 @@ others_subscribe_to(Oid relid)
 }
 
 /*
- * Does a subscription write to this table, besides one whose worker we are?
- * Its worker searches indexes for rows that others have inserted, and waits for
- * the transactions of these before it says that a row is missing.
+ * Does a subscription write to this table, or to one of which it is a
+ * partition, besides that whose worker we are?  Its worker searches indexes for
+ * rows that others have inserted, and waits for the transactions of these
+ * before it says that a row is missing.
  */
 static bool
 is_subscribed(Relation rel)
 {
-	List	   *relids;
-	int			n = 0;
+	static const Oid catalogs[] = {
+		SubscriptionRelRelationId, SubscriptionRelSrrelidSrsubidIndexId,
+		InheritsRelationId, InheritsRelidSeqnoIndexId
+	};
+	int			ncatalogs = rel->rd_rel->relispartition ? 4 : 2;
+	int			nlocked = 0;
+	bool		result = true;
 
 	if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return false;
@@ -430,7 +436,9 @@ static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
 	AioTableBacklog *table;
+	bool		any = false;
 	bool		keys = false;
+	bool		later_rows = false; /* have no side effects */
 
 	table = MemoryContextAllocZero(statement->context,
 								   offsetof(AioTableBacklog, indexes) +
@@ -447,14 +455,26 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		if (backlog->batch.index == NULL)
 			continue;
 		backlog->collects = may_collect(backlog);
+		any |= backlog->collects;
 		keys |= backlog->collects && backlog->batch.unique;
 	}
-	if (keys && !(keys_can_wait(table) &&
-				  AioLaterRowsHaveNoSideEffects(rri, statement->estate,
-												statement->cstate)))
+	if (keys || (any && IsolationIsSerializable()))
+		later_rows = AioLaterRowsHaveNoSideEffects(rri, statement->estate,
+												   statement->cstate);
+	if (keys && !(keys_can_wait(table) && later_rows))
 	{
 		for (int i = 0; i < table->nindexes; i++)
 			table->indexes[i].collects &= !table->indexes[i].batch.unique;
+	}
+
+	/*
+	 * Inserting any entry may raise a serialization failure, which is not for
+	 * a function to catch that happens to have it inserted.
+	 */
+	if (any && IsolationIsSerializable() && !later_rows)
+	{
+		for (int i = 0; i < table->nindexes; i++)
+			table->indexes[i].collects = false;
 	}
 	table->only_collects = true;
 	AioSumUpTable(table);
@@ -587,11 +607,13 @@ AioBacklogIsChecked(EState *estate)
 
 /*
  * Raise an error if a statement's drain has failed, or a sort of its entries,
- * and a function has caught that.
+ * and a function has caught that: again that of the drain.
  */
 void
 AioCheckDrains(const AioStatementBacklog *statement)
 {
+	if (statement->error != NULL)
+		ReThrowError(statement->error);
 	if (statement->failed || (statement->sorting && !statement->draining))
 		ereport(ERROR,
 				(errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION),

@@ -114,6 +114,8 @@ drain(AioStatementBacklog *statement, DrainWhat what)
 		statement->draining = false;
 		statement->failed = true;
 		aio_earlier_errors++;
+		MemoryContextSwitchTo(statement->context);
+		statement->error = CopyErrorData();
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

@@ -154,7 +154,8 @@ typedef struct AioStatementBacklog
 	bool		keys;			/* some keys in the backlog are enforced */
 	bool		draining;
 	bool		sorting;		/* is in upstream's sort, perhaps in I/O */
-	bool		failed;			/* a drain did */
+	bool		failed;			/* a drain did, */
+	ErrorData  *error;			/* with this error; NULL if memory was short */
 } AioStatementBacklog;
 
 /*
