@@ -25,8 +25,18 @@
 /* among the keys of a parallel query's shared memory */
 #define PARALLEL_KEY_TO_END		UINT64CONST(0xA100000000000003)
 
-/* the plan that runs, the innermost of those that do */
-static AioExecutorRun running;
+/*
+ * The plans that run, the innermost last.  They are not linked on the stack,
+ * with a PG_TRY to unlink each: functions that call themselves in queries come
+ * as deep as in PostgreSQL only if a run adds little to it (INVARIANT-112).
+ * After an error, the end of the subtransaction or transaction takes the
+ * entries away, or else whoever runs outside of them when it returns; until
+ * then the last one is of a plan that nobody asks about.
+ */
+static AioExecutorRun *runs = NULL;
+static int	nruns = 0;
+static int	runs_max = 0;
+#define RUNS_MIN	8
 
 /* this is a worker of a parallel plan, whose leader wants all of its rows */
 static bool leader_wants_all = false;
@@ -36,11 +46,18 @@ static bool leader_wants_all = false;
 void		(*aio_before_run) (QueryDesc *query);
 #endif
 
-/* The plan that runs, or NULL. */
+/* The plan that runs, or NULL.  Good until the next one begins. */
 AioExecutorRun *
 AioRunning(void)
 {
-	return running.query == NULL ? NULL : &running;
+	return nruns == 0 ? NULL : &runs[nruns - 1];
+}
+
+/* The same if it is that of this statement, else NULL. */
+static AioExecutorRun *
+run_of(const EState *estate)
+{
+	return nruns > 0 && runs[nruns - 1].estate == estate ? &runs[nruns - 1] : NULL;
 }
 
 /* Does a join give rows of its left input that match nothing? */
@@ -129,11 +146,9 @@ bool
 AioAllRowsWanted(EState *estate, const Plan *node, bool begun)
 {
 	PlannedStmt *stmt = estate->es_plannedstmt;
+	const AioExecutorRun *run = run_of(estate);
 
-	if (reads_to_end(stmt->planTree, node,
-					 running.query != NULL && running.query->estate == estate &&
-					 running.to_end,
-					 begun))
+	if (reads_to_end(stmt->planTree, node, run != NULL && run->to_end, begun))
 		return true;
 	foreach_ptr(Plan, subplan, stmt->subplans)
 	{
@@ -192,15 +207,16 @@ AioGetRowsWanted(shm_toc *toc)
 uint64
 AioRowsWanted(const EState *estate, uint64 max)
 {
-	if (running.query == NULL || running.query->estate != estate)
+	const AioExecutorRun *run = run_of(estate);
+
+	if (run == NULL)
 		return Min(max, 1);
-	if (running.to_end)
+	if (run->to_end)
 		return max;
-	if (running.query->operation != CMD_SELECT ||
-		may_be_stopped(running.query))
+	if (run->query->operation != CMD_SELECT || may_be_stopped(run->query))
 		return Min(max, 1);
-	Assert(estate->es_processed < running.count);
-	return Min(max, running.count - estate->es_processed);
+	Assert(estate->es_processed < run->count);
+	return Min(max, run->count - estate->es_processed);
 }
 
 /* Do rows go to code of an extension? */
@@ -214,8 +230,9 @@ is_of_extension(const DestReceiver *dest)
 bool
 AioRowsGoToExtension(const EState *estate)
 {
-	return running.query != NULL && running.query->estate == estate &&
-		is_of_extension(running.query->dest);
+	const AioExecutorRun *run = run_of(estate);
+
+	return run != NULL && is_of_extension(run->query->dest);
 }
 
 /*
@@ -225,8 +242,9 @@ AioRowsGoToExtension(const EState *estate)
 bool
 AioSomebodyIsBetween(const EState *estate)
 {
-	return running.query == NULL || running.query->estate != estate ||
-		!running.to_end || is_of_extension(running.query->dest);
+	const AioExecutorRun *run = run_of(estate);
+
+	return run == NULL || !run->to_end || is_of_extension(run->query->dest);
 }
 
 /*
@@ -237,15 +255,21 @@ AioSomebodyIsBetween(const EState *estate)
 bool
 AioRunIsUndisturbed(const EState *estate)
 {
-	if (running.query == NULL || running.query->estate != estate)
+	AioExecutorRun *run = run_of(estate);
+
+	if (run == NULL)
 		return false;
-	if (!running.undisturbed_known)
+	if (!run->undisturbed_known)
 	{
-		running.undisturbed = !is_of_extension(running.query->dest) &&
-			AioPlanRunsNoUserCode(running.query->planstate);
-		running.undisturbed_known = true;
+		bool		undisturbed = !is_of_extension(run->query->dest) &&
+			AioPlanRunsNoUserCode(run->query->planstate);
+
+		/* it may have been moved */
+		run = run_of(estate);
+		run->undisturbed = undisturbed;
+		run->undisturbed_known = true;
 	}
-	return running.undisturbed;
+	return run->undisturbed;
 }
 
 static void
@@ -257,34 +281,42 @@ run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
 	upstream_standard_ExecutorRun(query, direction, count);
 }
 
+static pg_noinline void
+begin_run(QueryDesc *query, uint64 count)
+{
+	AioExecutorRun *run;
+
+	if (nruns == runs_max)
+	{
+		int			size = Max(RUNS_MIN, 2 * runs_max);
+
+		if (runs == NULL)
+			runs = MemoryContextAlloc(TopMemoryContext,
+									  size * sizeof(AioExecutorRun));
+		else
+			runs = repalloc_array(runs, AioExecutorRun, size);
+		runs_max = size;
+	}
+	run = &runs[nruns++];
+	run->query = query;
+	run->estate = query->estate;
+	run->to_end = count == 0 && !may_be_stopped(query);
+	run->count = count;
+	run->goes_on = query->already_executed;
+	run->nest_level = GetCurrentTransactionNestLevel();
+	run->misses = 0;
+	run->undisturbed_known = false;
+}
+
 static void
 run_noted(QueryDesc *query, ScanDirection direction, uint64 count)
 {
-	AioExecutorRun outer = running;
+	int			place = nruns;
 
-	running.query = query;
-	running.to_end = count == 0 && !may_be_stopped(query);
-	running.count = count;
-	running.goes_on = query->already_executed;
-	running.nest_level = GetCurrentTransactionNestLevel();
-	running.misses = 0;
-	running.undisturbed_known = false;
-	if (outer.query == NULL)
-	{
-		/* after an error, the end of a transaction sets it */
-		AioRunGuarded(run_plan, query, direction, count);
-		running.query = NULL;
-		return;
-	}
-	PG_TRY();
-	{
-		AioRunGuarded(run_plan, query, direction, count);
-	}
-	PG_FINALLY();
-	{
-		running = outer;
-	}
-	PG_END_TRY();
+	begin_run(query, count);
+	AioRunGuarded(run_plan, query, direction, count);
+	/* with any that errors have left */
+	nruns = place;
 }
 
 /* In place of upstream's: whoever runs a plan calls it, or a hook that does. */
@@ -298,7 +330,7 @@ static void
 at_xact_event(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		running.query = NULL;
+		nruns = 0;
 }
 
 /* Statements that began outside of the subtransaction go on. */
@@ -306,9 +338,11 @@ static void
 at_subxact_event(SubXactEvent event, SubTransactionId mySubid,
 				 SubTransactionId parentSubid, void *arg)
 {
-	if (event == SUBXACT_EVENT_ABORT_SUB &&
-		running.nest_level >= GetCurrentTransactionNestLevel())
-		running.query = NULL;
+	if (event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	while (nruns > 0 &&
+		   runs[nruns - 1].nest_level >= GetCurrentTransactionNestLevel())
+		nruns--;
 }
 
 /* While libraries are preloaded. */

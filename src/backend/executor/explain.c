@@ -181,19 +181,9 @@ show_node_usage(PlanState *planstate, ExplainState *es)
 		show_usages(usage, es);
 }
 
-/*
- * In place of upstream's: AFTER triggers are fired, and what they look up is
- * looked up ahead for all of them together.
- */
-void
-standard_ExecutorFinish(QueryDesc *query)
+static pg_noinline void
+finish_counted(QueryDesc *query)
 {
-	if (query->instrument_options == 0 || is_ending ||
-		!(aio_nodes_counted || aio_explain))
-	{
-		upstream_standard_ExecutorFinish(query);
-		return;
-	}
 	is_ending = true;
 	PG_TRY();
 	{
@@ -208,6 +198,20 @@ standard_ExecutorFinish(QueryDesc *query)
 		is_ending = false;
 	}
 	PG_END_TRY();
+}
+
+/*
+ * In place of upstream's: AFTER triggers are fired, and what they look up is
+ * looked up ahead for all of them together.
+ */
+void
+standard_ExecutorFinish(QueryDesc *query)
+{
+	if (query->instrument_options == 0 || is_ending ||
+		!(aio_nodes_counted || aio_explain))
+		upstream_standard_ExecutorFinish(query);
+	else
+		finish_counted(query);
 }
 
 /* How a trigger has checked its rows. */

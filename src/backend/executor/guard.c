@@ -116,18 +116,11 @@ settle(AioGuard *guard)
 	PG_END_TRY();
 }
 
-/*
- * CopyFrom(), in a guard.  A seam gives upstream's another name, so that every
- * caller comes here.
- */
-uint64
-CopyFrom(CopyFromState cstate)
+static pg_noinline uint64
+copy_in_guard(CopyFromState cstate)
 {
 	AioGuard	guard;
 	uint64		processed = 0;
-
-	if (aio_index_batch_memory == 0 || !aio_await_index_inserts)
-		return upstream_CopyFrom(cstate);
 
 	AioGuardBegin(&guard, NULL, cstate);
 	PG_TRY();
@@ -145,6 +138,19 @@ CopyFrom(CopyFromState cstate)
 	return processed;
 }
 
+/*
+ * CopyFrom(), in a guard.  A seam gives upstream's another name, so that every
+ * caller comes here.
+ */
+uint64
+CopyFrom(CopyFromState cstate)
+{
+	if (aio_index_batch_memory == 0 || !aio_await_index_inserts ||
+		AioGuardsAreDeep())
+		return upstream_CopyFrom(cstate);
+	return copy_in_guard(cstate);
+}
+
 /* Does a plan insert the one row of a VALUES list? */
 static inline bool
 inserts_one_row(PlanState *plan)
@@ -153,22 +159,11 @@ inserts_one_row(PlanState *plan)
 		outerPlanState(outerPlanState(plan)) == NULL;
 }
 
-/*
- * Run a plan by that function, in a guard if rows or keys of the statement may
- * wait.
- */
-void
-AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
-			  ScanDirection direction, uint64 count)
+static pg_noinline void
+run_in_guard(ExecutorRun_hook_type run, QueryDesc *query,
+			 ScanDirection direction, uint64 count)
 {
 	AioGuard	guard;
-
-	if (query->operation != CMD_INSERT || aio_index_batch_memory == 0 ||
-		!aio_await_index_inserts || inserts_one_row(query->planstate))
-	{
-		run(query, direction, count);
-		return;
-	}
 
 	AioGuardBegin(&guard, query, NULL);
 	PG_TRY();
@@ -183,4 +178,20 @@ AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
 	}
 	PG_END_TRY();
 	AioGuardEnd(&guard);
+}
+
+/*
+ * Run a plan by that function, in a guard if rows or keys of the statement may
+ * wait.
+ */
+void
+AioRunGuarded(ExecutorRun_hook_type run, QueryDesc *query,
+			  ScanDirection direction, uint64 count)
+{
+	if (query->operation != CMD_INSERT || aio_index_batch_memory == 0 ||
+		!aio_await_index_inserts || inserts_one_row(query->planstate) ||
+		AioGuardsAreDeep())
+		run(query, direction, count);
+	else
+		run_in_guard(run, query, direction, count);
 }

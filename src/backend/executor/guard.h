@@ -24,6 +24,7 @@
 typedef struct AioGuard
 {
 	struct AioGuard *outer;
+	int			depth;			/* 1 if there is none */
 	QueryDesc  *query;			/* that is executed; or */
 	CopyFromState cstate;		/* that is read from */
 	EState	   *backlog_of;		/* whose rows or enforced keys wait */
@@ -51,6 +52,7 @@ AioIsHeap(Relation rel)
 extern void AioGuardBegin(AioGuard *guard, QueryDesc *query,
 						  CopyFromState cstate);
 extern void AioGuardEnd(AioGuard *guard);
+extern bool AioGuardsAreDeep(void);
 extern const AioGuard *AioNextGuard(const AioGuard *guard);
 extern void AioLookAfter(double ms);
 extern void AioLookSoon(void);

@@ -48,8 +48,11 @@ static TimeoutId look_timeout = MAX_TIMEOUTS;
 static instr_time looked_at;
 #define TIME_AGAIN	10
 
-/* the statement that began last and runs still */
+/* the statement that began last and runs still, of those in a guard */
 static AioGuard *innermost = NULL;
+
+/* nested guards */
+#define GUARDS_MAX	8
 
 static void
 at_timeout(void)
@@ -110,6 +113,7 @@ AioGuardBegin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 	Assert((query == NULL) != (cstate == NULL));
 
 	guard->outer = innermost;
+	guard->depth = innermost == NULL ? 1 : innermost->depth + 1;
 	guard->query = query;
 	guard->cstate = cstate;
 	guard->backlog_of = query != NULL ? query->estate : NULL;
@@ -121,6 +125,17 @@ AioGuardBegin(AioGuard *guard, QueryDesc *query, CopyFromState cstate)
 	GetUserIdAndSecContext(&guard->userid, &guard->sec_context);
 	guard->scope = aio_current_scope;
 	innermost = guard;
+}
+
+/*
+ * Are there so many that one more does without?  Triggers that insert into what
+ * they are triggered by come as deep as in PostgreSQL only if not each of them
+ * has a guard on the stack.
+ */
+bool
+AioGuardsAreDeep(void)
+{
+	return innermost != NULL && innermost->depth >= GUARDS_MAX;
 }
 
 /* It has ended, well or not. */

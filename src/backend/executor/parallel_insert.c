@@ -36,11 +36,10 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "aio/node_usage.h"
 #include "aio/parallel_insert.h"
 #include "aio/preallocate.h"
-#include "catalog/pg_am_d.h"
 #include "executor/executor.h"
+#include "guard.h"
 #include "optimizer/cost.h"
 #include "port/atomics.h"
 #include "storage/freespace.h"
@@ -151,22 +150,12 @@ AioMayInsertInto(const IntoClause *into)
  * ------------------------------------------------------------------------
  */
 
-/* Run a plan by that function, whose workers may insert its rows. */
-void
-AioRunInserting(ExecutorRun_hook_type run, QueryDesc *query,
-				ScanDirection direction, uint64 count)
+static pg_noinline void
+run_inserting(ExecutorRun_hook_type run, QueryDesc *query,
+			  ScanDirection direction, uint64 count, bool inserts)
 {
 	LeaderInsert *outer = leader;
 	LeaderInsert mine = {.query = query};
-	bool		inserts = unlikely(AioIsIntoRel(query->dest) ||
-								   AioIsTransientRel(query->dest)) &&
-		count == 0 && AioInsertsInParallel(query->plannedstmt);
-
-	if (!inserts && likely(outer == NULL))
-	{
-		run(query, direction, count);
-		return;
-	}
 
 	PG_TRY();
 	{
@@ -181,6 +170,22 @@ AioRunInserting(ExecutorRun_hook_type run, QueryDesc *query,
 	Assert(inserts || mine.ninserted == 0);
 	query->estate->es_processed += mine.ninserted;
 	query->estate->es_total_processed += mine.ninserted;
+}
+
+/* Run a plan by that function, whose workers may insert its rows. */
+void
+AioRunInserting(ExecutorRun_hook_type run, QueryDesc *query,
+				ScanDirection direction, uint64 count)
+{
+	bool		inserts = unlikely(AioIsIntoRel(query->dest) ||
+								   AioIsTransientRel(query->dest)) &&
+		count == 0 && AioInsertsInParallel(query->plannedstmt);
+
+	/* most have nothing of this on the stack */
+	if (inserts || unlikely(leader != NULL))
+		run_inserting(run, query, direction, count, inserts);
+	else
+		run(query, direction, count);
 }
 
 /* The table into which workers can insert the rows of this plan; or no rel. */
@@ -204,27 +209,20 @@ target_of(PlanState *planstate)
 		AioIntoTarget(query->dest) : AioTransientTarget(query->dest);
 	if (target.rel != NULL &&
 		!may_insert_into(target.rel->rd_rel->relpersistence,
-						 target.rel->rd_rel->relam == HEAP_TABLE_AM_OID))
+						 AioIsHeap(target.rel)))
 		target.rel = NULL;
 	return target;
 }
 
 /*
- * ExecInitParallelPlan(): tell the workers that they are to insert, whether all
- * of their rows are wanted, and where to say what they use.
+ * Room for what AioShareInsert() tells the workers that are going to execute
+ * this node of the leader's plan.  Returns where they are to insert, or no rel.
  */
-void
-AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
+AioInsertTarget
+AioEstimateInsert(ParallelContext *pcxt, PlanState *planstate)
 {
 	AioInsertTarget target = target_of(planstate);
-	Size		usage_size = AioSharedUsageSize(pcxt, planstate);
-	SharedInsert *shared;
 
-	if (usage_size > 0)
-	{
-		shm_toc_estimate_chunk(&pcxt->estimator, usage_size);
-		shm_toc_estimate_keys(&pcxt->estimator, 1);
-	}
 	if (target.rel != NULL)
 	{
 		/* nobody else sees it, and workers have no IDs of their own */
@@ -238,27 +236,31 @@ AioInitializeParallelDSM(ParallelContext *pcxt, PlanState *planstate)
 		shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));
 		shm_toc_estimate_keys(&pcxt->estimator, 1);
 	}
-	AioEstimateRowsWanted(pcxt);
-	InitializeParallelDSM(pcxt);
-	AioShareUsage(pcxt, usage_size);
-	AioShareRowsWanted(pcxt, planstate);
-	if (target.rel == NULL)
+	return target;
+}
+
+/* Tell the workers where they are to insert. */
+void
+AioShareInsert(ParallelContext *pcxt, const AioInsertTarget *target)
+{
+	SharedInsert *shared;
+
+	if (target->rel == NULL)
 		return;
 	shared = shm_toc_allocate(pcxt->toc, sizeof(SharedInsert));
-	shared->relid = RelationGetRelid(target.rel);
-	shared->cid = target.cid;
-	shared->options = target.options;
+	shared->relid = RelationGetRelid(target->rel);
+	shared->cid = target->cid;
+	shared->options = target->options;
 	pg_atomic_init_u64(&shared->ninserted, 0);
 	shm_toc_insert(pcxt->toc, PARALLEL_KEY_INSERT, shared);
 }
 
-/* ExecParallelFinish(): all workers have ended; how much have they done? */
+/* All workers have ended: how much have they done? */
 void
-AioWorkersFinished(ParallelContext *pcxt)
+AioCountInserted(ParallelContext *pcxt)
 {
 	SharedInsert *shared;
 
-	AioAddUsageOfWorkers(pcxt);
 	if (leader == NULL)
 		return;
 	shared = shm_toc_lookup(pcxt->toc, PARALLEL_KEY_INSERT, true);
@@ -341,8 +343,8 @@ insert_destroy(DestReceiver *self)
  * The receiver of a worker's rows: 'queue', which leads to the leader, or one
  * that inserts them.
  */
-static DestReceiver *
-inserting_receiver(shm_toc *toc, DestReceiver *queue)
+DestReceiver *
+AioInsertingReceiver(shm_toc *toc, DestReceiver *queue)
 {
 	SharedInsert *shared = shm_toc_lookup(toc, PARALLEL_KEY_INSERT, true);
 	InsertReceiver *receiver;
@@ -365,15 +367,6 @@ bool
 AioReceiverInserts(const DestReceiver *dest)
 {
 	return dest->receiveSlot == insert_receive;
-}
-
-/* ParallelQueryMain(): where this worker's rows go instead of to its queue */
-DestReceiver *
-AioParallelReceiver(shm_toc *toc, DestReceiver *queue)
-{
-	AioCountNodesOfWorker(toc);
-	AioGetRowsWanted(toc);
-	return inserting_receiver(toc, queue);
 }
 
 /* heap_prepare_insert(): is this a worker that must not insert? */

@@ -19,6 +19,7 @@
 typedef struct AioExecutorRun
 {
 	QueryDesc  *query;
+	EState	   *estate;			/* its state */
 	bool		to_end;			/* whoever runs it wants all its rows, */
 	uint64		count;			/* or else so many */
 	bool		goes_on;		/* it has been run before, as of a cursor */
@@ -46,7 +47,7 @@ extern bool AioSomebodyIsBetween(const EState *estate);
 extern bool AioRunIsUndisturbed(const EState *estate);
 extern bool AioRowsGoToExtension(const EState *estate);
 
-/* for parallel_insert.c, which knows what leader and workers tell each other */
+/* for parallel_query.c */
 extern void AioEstimateRowsWanted(ParallelContext *pcxt);
 extern void AioShareRowsWanted(ParallelContext *pcxt,
 							   const PlanState *planstate);

@@ -31,16 +31,24 @@ typedef struct AioInsertTarget
 	int			options;		/* of table_tuple_insert() */
 } AioInsertTarget;
 
-/* parallel_insert.c, called by seams */
+/* parallel_query.c, called by seams */
 extern void AioInitializeParallelDSM(ParallelContext *pcxt,
 									 PlanState *planstate);
 extern DestReceiver *AioParallelReceiver(shm_toc *toc, DestReceiver *queue);
-extern bool AioReceiverInserts(const DestReceiver *dest);
 extern void AioWorkersFinished(ParallelContext *pcxt);
+
+/* parallel_insert.c, called by seams */
 extern bool AioForbidsInsert(void);
 extern CommandId AioInsertCommandId(bool used);
 
 /* parallel_insert.c */
+extern AioInsertTarget AioEstimateInsert(ParallelContext *pcxt,
+										 PlanState *planstate);
+extern void AioShareInsert(ParallelContext *pcxt,
+						   const AioInsertTarget *target);
+extern void AioCountInserted(ParallelContext *pcxt);
+extern DestReceiver *AioInsertingReceiver(shm_toc *toc, DestReceiver *queue);
+extern bool AioReceiverInserts(const DestReceiver *dest);
 extern void AioRunInserting(ExecutorRun_hook_type run, QueryDesc *query,
 							ScanDirection direction, uint64 count);
 extern bool AioInsertsInParallel(const PlannedStmt *plan);
