@@ -63,6 +63,11 @@ typedef struct AioRiDirect
 	Oid			table;			/* in which rows are searched */
 	AioRiSearch *search;
 	AioRiTarget *target;		/* NULL: only by a query */
+
+	/* checks that needed the query after all */
+	int			in_vain;		/* since one that did not */
+	int			pause;			/* the last number of them after which... */
+	int			left;			/* ... so many are left to the query */
 } AioRiDirect;
 
 /* targets of one search whose leaves are not awaited */
@@ -161,7 +166,10 @@ extern bool AioRiFindsInBatches(const AioTriggerQueue *queue, Oid trigger);
 /* ri_direct.c */
 extern uint64 aio_ri_generation;
 
-extern const AioRiDirect *AioRiGetDirect(Oid constraint, bool of_parent,
-										 Relation rel, Relation other);
+extern AioRiDirect *AioRiGetDirect(Oid constraint, bool of_parent,
+								   Relation rel, Relation other);
+extern AioRiDirect *AioRiKnownDirect(Oid constraint, bool of_parent);
+extern bool AioRiPauses(AioRiDirect *direct);
+extern void AioRiNoteDirect(AioRiDirect *direct, bool in_vain);
 
 #endif							/* AIO_RI_PRIVATE_H */

@@ -79,7 +79,7 @@ typedef struct RiCheck
 	Oid			trigger;
 	bool		of_parent;
 	uint64		generation;		/* in which 'direct' is valid */
-	const AioRiDirect *direct;
+	AioRiDirect *direct;
 	AioTriggerUsage *usage;		/* of the trigger */
 
 	/* open in this resource owner */
@@ -213,6 +213,7 @@ get_check(const TriggerData *trigger, Oid constraint, bool of_parent,
 	Oid			due = trigger->tg_trigger->tgoid;
 	AioTriggerQueue *queue;
 	RiCheck    *check = NULL;
+	AioRiDirect *direct;
 
 	/*
 	 * A hook may want to be asked for permission; a query may be forbidden to
@@ -242,6 +243,9 @@ get_check(const TriggerData *trigger, Oid constraint, bool of_parent,
 		close_check(queue, check);
 		check = NULL;
 	}
+	direct = check != NULL ? check->direct : AioRiKnownDirect(constraint, of_parent);
+	if (direct != NULL && AioRiPauses(direct))
+		return NULL;
 	if (check == NULL)
 	{
 		if (list_length(queue->checks) >= CHECKS_MAX)
@@ -426,10 +430,16 @@ fetch_row_at(RiCheck *check, ItemPointer tid)
 	return found;
 }
 
-/*
- * Lock the row with these keys if it is in this place.  It is counted as if the
- * index had been scanned.
- */
+/* A row is found otherwise, and counted as if the index had been scanned. */
+static void
+count_scan(RiCheck *check)
+{
+	pgstat_count_index_scan(check->index);
+	pgstat_count_index_tuples(check->index, 1);
+	pgstat_count_heap_fetch(check->index);
+}
+
+/* Lock the row with these keys if it is in this place. */
 static bool
 find_row_at(RiCheck *check, ItemPointer tid, ScanKey keys, Snapshot snapshot)
 {
@@ -439,11 +449,7 @@ find_row_at(RiCheck *check, ItemPointer tid, ScanKey keys, Snapshot snapshot)
 	check->scan->xs_snapshot = GetActiveSnapshot();
 	found = fetch_row_at(check, tid) && has_keys(check, keys) && lock_row(check);
 	if (found)
-	{
-		pgstat_count_index_scan(check->index);
-		pgstat_count_index_tuples(check->index, 1);
-		pgstat_count_heap_fetch(check->index);
-	}
+		count_scan(check);
 	ExecClearTuple(check->slot);
 	table_index_fetch_reset(check->scan->xs_heapfetch);
 	check->scan->xs_snapshot = InvalidSnapshot;
@@ -559,9 +565,12 @@ AioRiHasParent(const TriggerData *trigger, Oid constraint, Relation pk_rel,
 	key.length = image_of(check, keys, row->tts_tupleDescriptor, (char *) key.image);
 	key.locked_at = GetCurrentCommandId(false);
 	locked = find_locked(check, &key, &found);
-	if (!found)
+	if (found)
+		count_scan(check);
+	else
 	{
 		found = find_as_owner(check, trigger->tg_relation, keys);
+		AioRiNoteDirect(check->direct, !found);
 		if (found && locked != NULL)
 			*locked = key;
 	}
@@ -591,10 +600,17 @@ AioRiHasNoChild(const TriggerData *trigger, Oid constraint, Relation fk_rel,
 {
 	RiCheck    *check = get_check(trigger, constraint, false, fk_rel);
 	ScanKeyData keys[INDEX_MAX_KEYS];
+	bool		found;
 
 	if (check == NULL ||
-		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys) ||
-		find_as_owner(check, trigger->tg_relation, keys))
+		!AioRiSetKeys(check->direct->search, check->direct->target, row, false, keys))
+	{
+		AioRiCountQuery(trigger);
+		return false;
+	}
+	found = find_as_owner(check, trigger->tg_relation, keys);
+	AioRiNoteDirect(check->direct, found);
+	if (found)
 	{
 		AioRiCountQuery(trigger);
 		return false;

@@ -32,6 +32,11 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+/* after so many checks in vain in a row, so many are left to queries */
+#define IN_VAIN_MAX	8
+#define PAUSE_MIN	16
+#define PAUSE_MAX	1024
+
 static HTAB *searches = NULL;
 static MemoryContext search_context = NULL;
 
@@ -202,13 +207,56 @@ find_target(AioRiDirect *direct, Relation rel, Relation table)
 		direct->target = target;
 }
 
+/* What AioRiGetDirect() would return, if that is known; or NULL. */
+AioRiDirect *
+AioRiKnownDirect(Oid constraint, bool of_parent)
+{
+	AioRiDirect wanted = {0};
+
+	if (searches_generation != aio_ri_generation)
+		return NULL;
+	wanted.key.constraint = constraint;
+	wanted.key.of_parent = of_parent;
+	return hash_search(searches, &wanted.key, HASH_FIND, NULL);
+}
+
+/*
+ * Have so many checks of this foreign key needed a query after all, one after
+ * the other, that this one is left to it?  So it is if somebody has updated the
+ * rows that are referred to, or if all rows fail.
+ */
+bool
+AioRiPauses(AioRiDirect *direct)
+{
+	if (likely(direct->left == 0))
+		return false;
+	direct->left--;
+	return true;
+}
+
+/* A check has been made; in vain, if it needs a query. */
+void
+AioRiNoteDirect(AioRiDirect *direct, bool in_vain)
+{
+	if (likely(!in_vain))
+	{
+		direct->in_vain = 0;
+		direct->pause = 0;
+		return;
+	}
+	if (++direct->in_vain < IN_VAIN_MAX)
+		return;
+	direct->pause = Min(Max(2 * direct->pause, PAUSE_MIN), PAUSE_MAX);
+	direct->left = direct->pause;
+}
+
 /*
  * How the triggers of a foreign key search in 'table' for rows of 'rel': for
  * the one that these refer to, if of_parent, otherwise for those that refer to
  * them.  Both are locked by the caller.  Valid as long as aio_ri_generation is
  * what it was before the call.  May look up catalogs, and so raise.
  */
-const AioRiDirect *
+AioRiDirect *
 AioRiGetDirect(Oid constraint, bool of_parent, Relation rel, Relation table)
 {
 	AioRiDirect fresh = {0};
