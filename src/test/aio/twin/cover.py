@@ -7,11 +7,15 @@ from allpairspy import AllPairs
 from dimensions import DIMENSIONS, impossible
 
 
-def possible(values):
-    """These values, or plain ones for those with which nothing could be seen of an earlier dimension's."""
+def possible(values, rng=None):
+    """These values, or other ones (plain, or by chance) for those with which nothing could be seen of an earlier dimension's."""
     values = {name: values[name] for name in DIMENSIONS}
     for one, other in itertools.combinations(DIMENSIONS, 2):
         if impossible({one: values[one], other: values[other]}):
+            choices = [choice for choice in DIMENSIONS[other] if rng and not impossible({one: values[one], other: choice})]
+            if choices:
+                values[other] = rng.choice(choices)
+                continue
             plain = next(iter(DIMENSIONS[other]))
             # or of this one, if what is plain for the other makes no sense with it, either
             if values[other] == plain or impossible({one: values[one], other: plain}):
@@ -53,7 +57,9 @@ def anything(rng):
     values = {name: next(iter(choices)) if rng.random() < plain else rng.choice(list(choices))
               for name, choices in DIMENSIONS.items()}
     # tables are worth more than one statement
-    return possible({**values, 'then': rng.choice(list(DIMENSIONS['then']))})
+    values['then'] = rng.choice(list(DIMENSIONS['then']))
+    # by chance first, and what then makes no sense is plain
+    return possible(possible(values, rng))
 
 
 class Coverage:

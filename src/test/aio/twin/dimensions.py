@@ -32,6 +32,10 @@ class Key:
     def bpchar(plan): plan.key = ('char(12)', "('c' || ({n}))::char(12)")
     def varchar(plan): plan.key = ('varchar(30)', "('v' || ({n}))::varchar(30)")
     def float(plan): plan.key = ('float8', '(({n})::float8 / 4)')
+    # each two have the same hash value
+    def colliding(plan): plan.key = ('bigint', '((({n}) / 2)::bigint << (32 * (({n}) % 2))::int)')
+    # whose type and operators some roles may not name
+    def citext(plan): plan.key = ('twin_extensions.citext', "('Key ' || ({n}))")
 
     def domain(plan):
         plan.before.append('CREATE DOMAIN natural_number AS int CHECK (VALUE >= 0)')
@@ -74,6 +78,11 @@ class Column:
     def stored(plan): plan.columns.append('d int GENERATED ALWAYS AS (v * 2 + 1) STORED')
     def virtual(plan): plan.columns.append('d int GENERATED ALWAYS AS (v * 2 + 1) VIRTUAL')
     def dropped(plan): plan.columns.insert(0, 'd int'); plan.altered.append('ALTER TABLE t DROP COLUMN d')
+    def tree_of_points(plan):
+        plan.existing_at_least = 1500   # enough for inner pages; what has no place there comes later
+        plan.columns.append("d point GENERATED ALWAYS AS (point(CASE WHEN id > 1500 AND v % 10 = 3 THEN 'NaN'::float8 ELSE v END, id)) STORED")
+        plan.late.append('CREATE INDEX ON t USING spgist (d)')
+
     def added(plan): plan.late.append("ALTER TABLE t ADD COLUMN d text DEFAULT 'added'")
 
 
@@ -124,6 +133,10 @@ class Method:
     def hash(plan): plan.method = 'hash'
     def gin(plan): plan.method = 'gin'; plan.index_options = 'WITH (fastupdate = off)'
     def gin_pending(plan): plan.method = 'gin'; plan.index_options = 'WITH (gin_pending_list_limit = 64)'
+    def words(plan):
+        plan.method, plan.words = 'gin', True
+        plan.payload = ('text', "CASE WHEN ({n}) % 5 = 3 THEN repeat('a', 3000) ELSE 'word ' || ({n}) END")
+
     def gist(plan): plan.method = 'gist'
     def spgist(plan): plan.method = 'spgist'
     def brin(plan): plan.method = 'brin'; plan.index_options = 'WITH (pages_per_range = 1, autosummarize = off)'
@@ -155,6 +168,18 @@ class Unique:
     def exclusion(plan): plan.unique = 'EXCLUDE USING gist (r WITH &&)'
     def exclusion_deferred(plan): plan.unique = 'EXCLUDE USING gist (r WITH &&) DEFERRABLE INITIALLY DEFERRED'
     def exclusion_btree(plan): plan.unique = 'EXCLUDE (k WITH =)'
+    def words(plan):
+        plan.payload = ('text', "CASE WHEN ({n}) % 5 = 3 THEN repeat('a', 3000) ELSE 'word ' || ({n}) END")
+        plan.late.append("CREATE UNIQUE INDEX t_words ON t (md5(to_tsvector('simple', w)::text || id), id)")
+
+    def own_operator(plan):
+        plan.before += [
+            "CREATE FUNCTION is_same(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'is % %?', $1, $2; RETURN $1 = $2; END $$",
+            'CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = is_same, COMMUTATOR = ===)',
+            'CREATE OPERATOR CLASS own_operators FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 ===, OPERATOR 4 >=, '
+            'OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int)']
+        plan.late.append('CREATE UNIQUE INDEX t_own ON t (id own_operators)')
+
     def overlaps(plan): plan.unique = 'UNIQUE (r)'; plan.not_null.append('r')
 
 
@@ -206,6 +231,11 @@ class Trigger:
         plan.trigger('AFTER INSERT OR UPDATE', 'ROW', "IF NEW.v = 13 THEN RAISE NOTICE 'unlucky %', NEW.id; END IF;"
                      ' INSERT INTO log SELECT NEW.id, count(*) FROM t WHERE k = NEW.k; RETURN NULL;', constraint=True)
 
+    def checks_index(plan):
+        # by an expression that PL/pgSQL evaluates itself, without a query
+        plan.trigger('AFTER INSERT OR UPDATE', 'ROW', "IF NEW.id % 8 = 3 THEN PERFORM set_config('twin.x', 'x', true); x := bt_index_check('t_pkey', true)::text; END IF;"
+                     ' RETURN NULL;')
+
     def conditional(plan):
         plan.trigger('AFTER INSERT OR UPDATE', 'ROW', "RAISE NOTICE 'odd %', NEW.id; RETURN NULL;",
                      condition='WHEN (NEW.v % 97 = 1)')
@@ -233,6 +263,10 @@ class Function:
                                        "BEGIN IF n % 100 = 1 THEN RAISE NOTICE 'f(%)', n; END IF; RETURN n; END")
     def raises(plan): plan.function = ('plpgsql', 'IMMUTABLE', "BEGIN RETURN 100 / (n - 77); END")
     def setting(plan): plan.function = ('sql', 'STABLE', "SELECT n + length(current_setting('TimeZone'))")
+    def checks_index(plan): plan.function = (
+        'plpgsql', 'VOLATILE', "DECLARE x text; BEGIN IF n % 8 = 3 THEN x := bt_index_check('t_pkey', true); END IF; RETURN n; END")
+    def revokes(plan): plan.function = ('plpgsql', 'VOLATILE SECURITY DEFINER',
+                                        'BEGIN IF n % 10 = 3 THEN REVOKE EXECUTE ON FUNCTION f(int) FROM PUBLIC; END IF; RETURN n; END')
     def counts(plan): plan.function = ('sql', 'VOLATILE', "SELECT nextval('numbers')::int + 0 * n")
     def updates(plan): plan.function = ('plpgsql', 'VOLATILE', 'BEGIN IF n % 50 = 17 THEN UPDATE t SET v = v + 1 WHERE id = n - 1; END IF; RETURN n; END')
 
@@ -345,12 +379,19 @@ class Kind:
     def select_tids(plan): plan.kind = 'select_tids'
     def select_function(plan): plan.kind = 'select_function'
     def select_bitmap(plan): plan.kind = 'select_bitmap'
+    def select_scalar(plan): plan.kind = 'select_scalar'
+    def select_clock(plan): plan.kind = 'select_clock'
+    def select_sequence(plan): plan.kind = 'select_sequence'
+    def select_locked(plan): plan.kind = 'select_locked'
+    def insert_table(plan): plan.kind = 'insert_table'
+    def nothing_of_table(plan): plan.kind = 'nothing_of_table'
     def create_as(plan): plan.kind = 'create_as'
     def truncate(plan): plan.kind = 'truncate'
     def add_foreign(plan): plan.kind = 'add_foreign'
     def add_column(plan): plan.kind = 'add_column'
     def foreign_select(plan): plan.kind = 'foreign_select'
     def foreign_append(plan): plan.kind = 'foreign_append'
+    def foreign_union(plan): plan.kind = 'foreign_union'
     def foreign_source(plan): plan.kind = 'foreign_source'
     def foreign_insert(plan): plan.kind = 'foreign_insert'
     def foreign_update(plan): plan.kind = 'foreign_update'
@@ -403,6 +444,7 @@ class Client:
     def scroll(plan): plan.client = 'scroll'
     def hold(plan): plan.client = 'hold'
     def paused(plan): plan.client = 'paused'
+    def definer(plan): plan.client = 'definer'
     def one_message(plan): plan.client = 'one_message'
     def prepared(plan): plan.client = 'prepared'
     def explain(plan): plan.client = 'explain'
@@ -454,6 +496,16 @@ class Expression:
     def random(plan): plan.value = '(({n}) + random() * 0)::int'
     def clock(plan): plan.value = '(({n}) + 0 * length(clock_timestamp()::text))::int'
     def user(plan): plan.value = '({n}) + length(current_user)'
+    def filter_user(plan): plan.filter = '({n}) % 3 <> length(current_user) % 3'
+    def constant(plan): plan.filter = "to_tsquery('english', 'the') IS NOT NULL"
+    def internal(plan): plan.filter = 'pg_describe_object((({n}) = {bad})::int::oid, 0, 0) IS NULL'
+
+    def setting(plan):
+        # how far the rows before have come
+        plan.value = "length(set_config('twin.n', ({n})::text, false))"
+        plan.filter = "coalesce(nullif(current_setting('twin.n', true), ''), '0')::int + 0 * ({n}) < 90"
+
+    def traced(plan): plan.value = 'traced(({n})::int)'
     def query(plan): plan.value = '(SELECT count(*)::int FROM t x WHERE x.id < ({n}) AND x.id > ({n}) - 5)'
     def sequence(plan): plan.value = "nextval('numbers')::int"
     def division(plan): plan.value = '1000 / (({n}) - {bad})'
@@ -529,6 +581,10 @@ class Fault:
     def duplicate(plan): plan.fault = 'duplicate'
     def duplicate_within(plan): plan.fault = 'duplicate_within'
     def null(plan): plan.fault = 'null'
+    # a row that fails, and one after it that fails in another way
+    def duplicate_oversize(plan): plan.fault = 'duplicate_oversize'
+    def duplicate_division(plan): plan.fault = 'duplicate_division'
+    def duplicate_given_up(plan): plan.fault = 'duplicate_given_up'
     def cancel(plan): plan.fault = 'cancel'
     def terminate(plan): plan.fault = 'terminate'
     def gone(plan): plan.fault = 'gone'
@@ -594,6 +650,8 @@ class Awaiting:
     def ahead(plan): plan.awaits(lookups=3)
     def ahead_all(plan): plan.awaits(lookups=64, rows_before_batch=0, batch_unique_keys='on')
     def spilled(plan): plan.awaits(spill='on', rows_before_batch=0, batch_unique_keys='on')
+    def cold(plan): plan.awaits(quick_io_time=0); plan.cold = True
+    def cold_collected(plan): plan.awaits(quick_io_time=0, rows_before_batch=0, batch_unique_keys='on'); plan.cold = True
     def everything(plan): plan.awaits(spill='on', rows_before_batch=0, batch_unique_keys='on', lookups=7, suspend='on')
 
 
@@ -607,6 +665,13 @@ def impossible(values):
         get('foreign', 'parent') in ('none', 'self', 'children', 'children_cascade', 'children_null', 'children_default',
                                      'children_deferred') and get('parents', 'primary') != 'primary' or
         get('method') == 'none' and get('shape', 'plain') != 'plain' or
+        get('method') == 'words' and get('shape', 'plain') not in ('plain', 'partial', 'partial_function') or
+        'words' in (get('method'), get('unique')) and get('payload', 'number') != 'number' or
+        'checks_index' in (get('trigger'), get('function')) and (
+            get('unique') in ('none', 'primary_deferred') or get('partition', 'none') in ('range', 'hash', 'reordered', 'nested')) or
+        get('column') == 'tree_of_points' and get('partition') == 'inherits' or
+        get('fault') == 'duplicate_oversize' and kind and kind not in ('insert_table', 'nothing_of_table') or
+        get('fault') == 'duplicate_given_up' and kind and not kind.startswith('copy') or
         get('function') == 'none' and (get('expression') in ('function', 'filter') or get('returning') == 'function' or
                                        get('check') == 'function' or get('column') == 'default_function' or
                                        get('beside') == 'function' or kind == 'select_function') or
@@ -619,7 +684,7 @@ def impossible(values):
         kind in ('truncate', 'create_as', 'add_foreign', 'add_column', 'loop', 'loop_upsert') and get('client', 'simple') not in (
             'simple', 'extended', 'pipeline', 'one_message') or
         kind == 'add_foreign' and get('foreign', 'none') != 'none' or
-        get('client') in ('cursor', 'scroll', 'hold') and kind and not kind.startswith(('select', 'foreign_select', 'foreign_append')) or
+        get('client') in ('cursor', 'scroll', 'hold', 'definer') and kind and not kind.startswith(('select', 'foreign_select', 'foreign_append')) or
         get('unique') == 'none' and get('foreign', 'none') in ('self', 'children', 'children_cascade', 'children_null',
                                                               'children_default', 'children_deferred') or
         get('unique') == 'primary_deferred' and (kind in ('do_nothing', 'do_update', 'do_update_where', 'loop_upsert') or

@@ -5,9 +5,9 @@ import re
 
 
 def other_indexes_of_parents(difference):
-    """A foreign key that is checked without a query locks one index of the referenced table, and not all."""
-    return difference.what == 'locks' and not difference.ours and all(
-        kind in 'iI' and mode == 'RowShareLock' for _session, _name, kind, mode, _granted in difference.stock)
+    """A foreign key that is checked without a query locks the index of its key, and not all, or that of a plan."""
+    return difference.what == 'locks' and all(
+        kind in 'iI' and mode == 'RowShareLock' for _session, _name, kind, mode, _granted in difference.stock + difference.ours)
 
 
 def rows_of_failing_statements(difference):

@@ -50,7 +50,7 @@ FROM pg_stat_subscription_stats"""
 @dataclasses.dataclass
 class Step:
     session: int
-    action: str                 # a method of talk.Session, or one of those of Side
+    action: str                 # a method of talk.Session, or one of those of Side; idle: the rest only if nobody waits
     arguments: tuple = ()
     ordered: bool = True        # may a client rely on the order of rows?
 
@@ -97,7 +97,7 @@ class Side:
 
     def __init__(self, cluster, ours):
         self.cluster, self.ours = cluster, ours
-        self.control = cluster.connect('-c search_path=' + SCHEMA)
+        self.connect()
         self.subscriber, self.standby = elsewhere.Subscriber(cluster, ours, SCHEMA), None
         self.sessions, self.edges = [], []
         self.expecting, self.leaving = set(), set()     # numbers of sessions: paused; gone, but for their processes
@@ -112,7 +112,12 @@ class Side:
                 session.close()
                 session.heard, session.outstanding = [('closed',)], 0
         self.cluster.start()
+        self.connect()
+
+    def connect(self):
+        """Connections that ask; what is asked in the middle of a statement must not keep dead rows from being removed."""
         self.control = self.cluster.connect('-c search_path=' + SCHEMA)
+        self.watch = wire.Connection(self.path(), LIMIT, database='template1')
 
     def path(self):
         return f'{self.cluster.socket_dir}/.s.PGSQL.{self.cluster.port}'
@@ -164,9 +169,11 @@ class Side:
         elif step.action == 'leave':
             session.leave()
             self.leaving.add(step.session)
-        elif step.action == 'copy_done':
+        elif step.action in ('copy_done', 'copy_failed'):
             if session.copying:
-                session.copy_done()
+                getattr(session, step.action)()
+        elif step.action == 'evict':
+            self.control.execute('SELECT FROM public.pg_buffercache_evict_all()')
         elif step.action == 'terminate':
             self.control.execute(f'SELECT pg_terminate_backend({session.pid})')
             self.wait_for_end(session)
@@ -214,7 +221,7 @@ class Side:
         # before the question: what has been taken since may not have changed the answer yet
         taken = {number for number in pending if not self.sessions[number].unsent and not unread(self.sessions[number])}
         asked = ','.join(str(self.sessions[number].pid) for number in pending)
-        waiting = {pid: rest for pid, *rest in self.control.rows(WAITING % (pids, asked))}
+        waiting = {pid: rest for pid, *rest in self.watch.rows(WAITING % (pids, asked))}
         settled, edges = True, []
         for number in pending:
             if self.sessions[number].pid not in waiting:
@@ -305,6 +312,10 @@ class Lockstep:
             self.compare(differences, 'connect', True)
             for number, step in enumerate(scenario.steps):
                 where = f'step {number}: {step.text()}'
+                if step.action == 'idle':
+                    if any(side.pending() for side in self.sides):
+                        break
+                    continue
                 self.do(step)
                 self.settle(where)
                 self.compare(differences, where, step.ordered)

@@ -12,16 +12,20 @@ from dimensions import DIMENSIONS
 from lockstep import SCHEMA, Scenario, Step
 
 EXISTING = 60       # rows that are there at the beginning
+OF_TABLE = ('insert_table', 'nothing_of_table')   # kinds that take their rows from a table
 SHIFT = 1700        # to the numbers that updates give
 COLUMNS = 'id, k, a, r, w, v'
 SERVERS = ('loopback', 'another')    # each other's names, for the server itself
 QUERIES = ('select_join', 'select_lateral', 'select_anti', 'select_array', 'select_order', 'select_update', 'select_tids',
-           'select_function', 'select_bitmap', 'foreign_select', 'foreign_append')
+           'select_function', 'select_bitmap', 'select_scalar', 'select_clock', 'select_sequence', 'select_locked',
+           'foreign_select', 'foreign_append', 'foreign_union')
 # of how many statements, and what they vary, but for their tables
 THEN = {'nothing': 0, 'some': 3, 'many': 12}
-OF_STATEMENTS = ('kind', 'rows', 'returning', 'client', 'block', 'isolation', 'limit', 'expression', 'second', 'fault', 'memory')
-FAULTS_OF_STATEMENTS = ('none', 'division', 'division_late', 'duplicate', 'duplicate_within', 'null')
-OF_MAIN = ('then', 'beside', 'when', 'made')    # only for the first of them
+OF_STATEMENTS = ('kind', 'rows', 'returning', 'client', 'block', 'isolation', 'limit', 'expression', 'second', 'beside',
+                 'when', 'fault', 'memory')
+FAULTS_OF_STATEMENTS = ('none', 'division', 'division_late', 'duplicate', 'duplicate_within', 'null', 'cancel', 'duplicate_oversize',
+                        'duplicate_division', 'duplicate_given_up')
+OF_MAIN = ('then', 'made')    # only for the first of them
 ROLES = ('twin_owner', 'twin_user', 'twin_nobody')
 
 
@@ -43,6 +47,7 @@ class Plan:
         self.block, self.isolation, self.limit, self.value, self.filter = None, None, None, None, None
         self.second, self.beside, self.when, self.fault = 'select', None, 'after', None
         self.sets, self.settings = [], {}
+        self.existing_at_least, self.words, self.cold = EXISTING, False, False
         self.remote, self.crash, self.has_standby, self.has_subscriber = '', None, False, False
         self.publish, self.subscribe, self.conflicts, self.always = [], [], False, False
         self.subscription = {'copy_data': 'false', 'streaming': 'off'}
@@ -50,10 +55,12 @@ class Plan:
         self.delete_some = 'DELETE FROM t WHERE id % 4 = 1 AND id % 3 = 2 AND id > 35'
         for name, choices in DIMENSIONS.items():
             choices[values[name]](self)
+        self.impatient = self.fault == 'timeout'
         self.kinds = {self.kind}    # of all statements in the middle
         self.inserts = not self.kind.startswith(('select', 'update', 'delete', 'parents', 'create_as', 'add_', 'truncate',
-                                                 'foreign_select', 'foreign_append', 'foreign_update', 'foreign_delete'))
-        self.existing = EXISTING if self.inserts else max(EXISTING, self.rows)
+                                                 'foreign_select', 'foreign_append', 'foreign_union', 'foreign_update',
+                                                 'foreign_delete'))
+        self.existing = self.existing_at_least if self.inserts else max(self.existing_at_least, self.rows)
         self.first, self.last = self.existing + 1, self.existing + (self.rows if self.inserts else 20)
         self.parents_until = self.last + 70
         self.more = []              # plans of further statements
@@ -64,6 +71,7 @@ class Plan:
         other.last = other.first + (other.rows if other.inserts else 20) - 1
         other.parents_until = self.parents_until = other.last + 70
         self.kinds.add(other.kind)
+        other.impatient = self.impatient
         self.more.append(other)
 
     # For values of dimensions
@@ -73,13 +81,13 @@ class Plan:
 
     def trigger(self, when, level, body, transition='', condition='', constraint=False):
         self.triggers += [
-            f'CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $fire$ BEGIN {body} END $fire$',
+            f'CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $fire$ DECLARE x text; BEGIN {body} END $fire$',
             f'CREATE {"CONSTRAINT " if constraint else ""}TRIGGER fires {when} ON t {transition} '
             f'{"DEFERRABLE INITIALLY DEFERRED " if constraint else ""}FOR EACH {level} {condition} EXECUTE FUNCTION fire()']
 
     def awaits(self, **settings):
         for name, value in settings.items():
-            prefix = 'aio.' if name in ('batch_unique_keys', 'index_batch_memory') else 'aio.debug_'
+            prefix = 'aio.' if name in ('batch_unique_keys', 'index_batch_memory', 'quick_io_time') else 'aio.debug_'
             self.settings[prefix + name] = value
 
     # Tables
@@ -92,23 +100,29 @@ class Plan:
 
     def value_of(self, n, plain):
         """What a statement evaluates for a row, or what it does if that is nothing special."""
-        return (self.value or plain).format(n=n, bad=80 if self.inserts else 33)
+        return (self.value or plain).format(n=n, bad=self.bad())
+
+    def bad(self):
+        """The number of a row for which an expression may fail."""
+        return (self.first + self.last) // 2 if self.inserts else 33
 
     def new_row(self, n='n'):
         """A row that the statement in the middle inserts; there may be one for which it fails."""
-        bad = {'division': min(self.first + 2, self.last), 'division_late': self.last}.get(self.fault)
+        bad = {'division': min(self.first + 2, self.last), 'division_late': self.last, 'duplicate_division': self.last}.get(self.fault)
         if bad is not None and self.inserts:
             return self.row(n, f'({n}) / (({n}) - {bad})')
         return self.row(n, self.value_of(n, '') if self.value else None)
 
     def where(self, n, word='WHERE'):
-        return f' {word} {self.filter.format(n=n)}' if self.filter else ''
+        return f' {word} {self.filter.format(n=n, bad=self.bad())}' if self.filter else ''
 
     def indexes(self):
         if self.method is None:
             return []
         columns = {'btree': 'k', 'hash': 'k', 'brin': 'k', 'gin': 'a', 'gist': 'r', 'spgist': 'r'}
         column = columns[self.method] if self.method != 'brin' or self.key[0] not in ('pair', 'label') else 'id'
+        if self.words:
+            column = "to_tsvector('simple', w)"
         if self.expression and column == 'k':
             column = {'immutable': "(v * 2)", 'plpgsql': 'twice(v)'}[self.expression]
         if self.descending:
@@ -122,14 +136,20 @@ class Plan:
     def setup(self):
         kind = self.key[0]
         parent_kind = 'bigint' if self.parents == 'cross' and kind == 'int' else kind
-        lines = [*self.before, 'CREATE SEQUENCE numbers', 'CREATE TABLE log (id int, n bigint)',
+        lines = [*self.before, 'CREATE SEQUENCE numbers', 'CREATE TABLE log (id int, n bigint)', 'SET check_function_bodies = off',
                  'CREATE FUNCTION twice(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n * 2; END $$',
+                 "CREATE FUNCTION traced(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'row %', n; RETURN n; END $$",
+                 'CREATE FUNCTION locks(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM FROM t WHERE id = n + 1 FOR UPDATE; RETURN n; END $$',
+                 "CREATE FUNCTION later(c timestamptz) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN IF c < nullif(current_setting('twin.clock', true), '')"
+                 "::timestamptz THEN RAISE NOTICE 'the clock runs backwards'; END IF; PERFORM set_config('twin.clock', clock_timestamp()::text, true); "
+                 'RETURN true; END $$',
+                 'CREATE FUNCTION definer_opens(query text) RETURNS refcursor LANGUAGE plpgsql SECURITY DEFINER AS $$ '
+                 "DECLARE c refcursor := 'c'; BEGIN OPEN c FOR EXECUTE query; MOVE FORWARD 3 IN c; RETURN c; END $$",
                  'CREATE FUNCTION is_wanted(n int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN n % 3 <> 0; END $$']
         if self.function:
             language, labels, body = self.function
-            # its body names tables that are not there yet
-            lines += ['SET check_function_bodies = off',
-                      f'CREATE FUNCTION f(n int) RETURNS int {labels} LANGUAGE {language} AS $f$ {body} $f$']
+            # its body, as that of others, names tables that are not there yet
+            lines += [f'CREATE FUNCTION f(n int) RETURNS int {labels} LANGUAGE {language} AS $f$ {body} $f$']
         columns = [f'id int', f'k {kind}', 'a int[]', 'r int4range', f'w {self.payload[0]}', 'v int', *self.columns]
         constraints = [*self.constraints, *filter(None, [self.primary] if self.made == 'first' else []),
                        *filter(None, [self.unique] if self.made == 'first' else [])]
@@ -160,6 +180,11 @@ class Plan:
         lines += [f'CREATE TABLE s (id int, k {kind}, v int)',
                   f'INSERT INTO s SELECT n, {self.v("n")}, n % 100 FROM generate_series({low}, {high}) n ORDER BY md5(n::text)',
                   f'CREATE VIEW tv AS SELECT {COLUMNS} FROM t WHERE v >= -1000 WITH CHECK OPTION']
+        if self.kinds & set(OF_TABLE):
+            lines += ['CREATE TABLE source AS SELECT * FROM t WITH NO DATA', 'ALTER TABLE source ADD COLUMN place serial',
+                      *(['ALTER TABLE source ALTER w SET STORAGE EXTERNAL'] if self.payload[0].startswith('text') else [])]
+            for plan in (self, *self.more):
+                lines += plan.fill_source()
         if 'rule' in self.kinds:
             lines += ['CREATE TABLE ruled (n int)', f'CREATE RULE also AS ON INSERT TO ruled DO ALSO INSERT INTO t ({COLUMNS}) '
                       f'SELECT {self.row("n")} FROM (SELECT new.n AS n) x']
@@ -170,6 +195,17 @@ class Plan:
             lines += ['SELECT pg_stat_force_next_flush()', 'ANALYZE t, s']
         return [*lines, 'SELECT pg_stat_force_next_flush()']
 
+    def fill_source(self):
+        """Rows that are inserted from a table, in which long values are out of line."""
+        if self.kind not in OF_TABLE:
+            return []
+        row = self.new_row()
+        if self.fault == 'duplicate_oversize' and self.payload[0].startswith('text'):
+            row = row.replace(self.payload[1].format(n='n'), f"CASE WHEN n = {self.last} THEN repeat('x', 20000) ELSE {self.payload[1].format(n='n')} END")
+        if self.value:
+            row = self.row('n')
+        return [f'INSERT INTO source ({COLUMNS}) SELECT {row} FROM {self.source()}']
+
     def foreign_setup(self, kind):
         """Foreign tables: fs for s, fw for w, and fp for the two halves of s."""
         if not self.has_foreign_tables():
@@ -179,7 +215,8 @@ class Plan:
         def options(table):
             return f"OPTIONS (schema_name '{SCHEMA}', table_name '{table}'{', ' + self.remote if self.remote else ''})"
         middle = (self.first + self.last) // 2 if self.inserts else self.rows // 2
-        return [f'CREATE TABLE w (id int PRIMARY KEY, k {kind}, v int CHECK (v <> 71))',
+        return ['CREATE FUNCTION put(n int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN UPDATE fw SET v = v + 1 WHERE id = n % 50; RETURN n; END $$',
+                f'CREATE TABLE w (id int PRIMARY KEY, k {kind}, v int CHECK (v <> 71))',
                 f'INSERT INTO w SELECT n, {self.v("n")}, n % 60 FROM generate_series(1, {self.existing}) n',
                 f'CREATE FOREIGN TABLE fs {columns} SERVER loopback {options("s")}',
                 f'CREATE FOREIGN TABLE fw {columns} SERVER loopback {options("w")}',
@@ -240,7 +277,8 @@ class Plan:
     def source(self):
         """Numbers of rows to insert, as a FROM list with a column n."""
         middle = (self.first + self.last) // 2
-        change = {'duplicate': f'CASE WHEN g = {middle} THEN 5 ELSE g END',
+        change = {**dict.fromkeys(('duplicate', 'duplicate_oversize', 'duplicate_division', 'duplicate_given_up'),
+                                  f'CASE WHEN g = {middle} THEN 5 ELSE g END'),
                   'duplicate_within': f'CASE WHEN g = {middle} THEN {self.first} ELSE g END',
                   'null': f'nullif(g, {middle})'}.get(self.fault, 'g')
         low = self.first - (20 if self.kind in ('do_nothing', 'do_update', 'do_update_where', 'merge', 'merge_source') else 0)
@@ -263,6 +301,12 @@ class Plan:
         if kind == 'insert_values':
             numbers = range(self.first, min(self.last, self.first + 120) + 1) or [70]
             return f'{new} VALUES {", ".join(f"({self.new_row(str(n))})" for n in numbers)} {returning}'
+        if kind in OF_TABLE:
+            values = COLUMNS[:-1] + self.value_of('id', 'v')
+            of_this = f'id BETWEEN {self.first} AND {self.last} OR id IS NULL OR id = 5'
+            rest = ' ON CONFLICT DO NOTHING' if kind == 'nothing_of_table' else ''
+            return (f'{new} SELECT {values} FROM (SELECT * FROM source WHERE {of_this} ORDER BY place OFFSET 0) s{self.where("id")}{rest} '
+                    f'{returning}')
         if kind == 'insert_unnest':
             return f'{new} SELECT {self.new_row()} FROM unnest(ARRAY(SELECT n FROM {self.source()})) n{self.where("n")} {returning}'
         if kind == 'insert_join':
@@ -334,6 +378,15 @@ class Plan:
             'select_update': f'SELECT t.id, t.v FROM s JOIN t ON t.k = s.k WHERE s.id % 2 = 0{also} FOR UPDATE OF t',
             'select_tids': f'SELECT id, v FROM t WHERE ctid = ANY (ARRAY(SELECT ctid FROM t WHERE id % 3 = 0)){also}',
             'select_function': f'SELECT s.id, f(t.id) AS v FROM s JOIN t ON t.k = s.k{also}',
+            'select_scalar': f'SELECT s.id, {value.replace("t.id", "s.id").replace("t.v", "s.v")} AS x, '
+                             f'(SELECT min(t.v) FROM t WHERE t.k = s.k) AS v FROM s WHERE s.v >= 0{also.replace("t.id", "s.id")}',
+            'select_clock': 'SELECT o.id, later(o.c) AS x, t.v FROM (SELECT *, clock_timestamp() AS c FROM s OFFSET 0) o JOIN t ON t.k = o.k'
+                            f' WHERE t.v >= 0{also}',
+            'select_sequence': "SELECT s.id, nextval('numbers') - q.last AS v FROM (s CROSS JOIN LATERAL (SELECT last_value + s.id * 0 AS last"
+                               f' FROM numbers OFFSET 0) q) JOIN t ON t.k = s.k WHERE t.v >= 0{also}',
+            'select_locked': f'SELECT t.id, t.xmax = 0 AS x, locks(t.id) AS v FROM t JOIN t y ON y.k = t.k WHERE t.v >= 0{also}',
+            'foreign_union': 'SELECT put(id) AS id, 1 AS v FROM (SELECT id FROM s ORDER BY id LIMIT 3) x UNION ALL SELECT count(*), 2 FROM fw '
+                             'WHERE is_wanted(v) UNION ALL SELECT count(*), 3 FROM fw WHERE is_wanted(v + 1)',
             'select_bitmap': f'SELECT id, v FROM t WHERE (a @> ARRAY[3] OR r && int4range(30, 200) OR k = {self.v("7")}){also}',
         }[kind]
 
@@ -356,7 +409,7 @@ class Plan:
         steps = self.round()
         if self.fault not in ('terminate', 'gone'):
             for other in self.more:
-                steps += [self.say(text) for text in ('DEALLOCATE ALL', 'CLOSE ALL', 'RESET ALL')] + other.round()
+                steps += [Step(0, 'idle'), *[self.say(text) for text in ('DEALLOCATE ALL', 'CLOSE ALL', 'RESET ALL')], *other.round()]
         if self.crash:
             # within: not before the statement in the middle, if there is more than that
             steps.insert(len(steps) if self.crash == 'end' else self.rng.randint(len(steps) // 2, len(steps)), Step(0, 'crash'))
@@ -367,10 +420,10 @@ class Plan:
         steps = [self.say(f'SET {name}') for name in self.sets]
         if self.role:
             steps.append(self.say(f'SET ROLE {self.role}'))
-        if self.fault == 'timeout':
+        if self.impatient:
             steps.append(self.say("SET lock_timeout = '1ms'"))
         block, client = self.block, self.client
-        if client in ('cursor', 'scroll', 'hold') and not block:
+        if client in ('cursor', 'scroll', 'hold', 'definer') and not block:
             block = 'commit'
         if client == 'in_procedure':
             block = None
@@ -383,7 +436,8 @@ class Plan:
                 steps.append(self.say('SELECT count(*) FROM t'))
         if block in ('released', 'rolled_back'):
             steps.append(self.say('SAVEPOINT a'))
-        main = self.main_steps()
+        main = [Step(0, 'evict')] if self.cold else []
+        main += self.main_steps()
         if self.when == 'between' and len(main) > 1:
             main[1:1] = [*beside, *(ends if self.rng.random() < 0.5 else [])]
             beside = []
@@ -436,6 +490,8 @@ class Plan:
         is_query = self.kind in QUERIES or self.kind == 'with' or bool(self.returning)
         if client == 'portal' and not is_query:
             client = 'extended'
+        if client == 'definer':
+            return [self.say(f'SELECT definer_opens($query${text}$query$)'), self.say('FETCH 4 FROM c'), self.say('FETCH ALL FROM c')]
         if client in ('cursor', 'scroll', 'hold'):
             options = {'cursor': 'NO SCROLL CURSOR', 'scroll': 'SCROLL CURSOR', 'hold': 'CURSOR WITH HOLD'}[client]
             if 'FOR UPDATE' in text:
@@ -472,7 +528,7 @@ class Plan:
         steps += [Step(0, 'copy_rows', (rows, part, parts, bad)) for part in range(parts)]
         if self.fault in ('cancel', 'terminate', 'gone'):
             steps.append(Step(0, {'gone': 'leave'}.get(self.fault, self.fault)))
-        return [*steps, Step(0, 'copy_done')]
+        return [*steps, Step(0, 'copy_failed' if self.fault == 'duplicate_given_up' else 'copy_done')]
 
     def second_steps(self):
         new = self.last + 30
@@ -566,7 +622,7 @@ def further(values, number):
             drawn['fault'] = 'none'
         if drawn['rows'] not in ('few', 'none', 'one') and rng.random() < 0.7:
             drawn['rows'] = 'few'
-        drawn = possible({**values, 'then': 'nothing', 'beside': 'none', 'when': 'after', 'made': 'first', **drawn})
+        drawn = possible({**values, 'then': 'nothing', 'made': 'first', **drawn}, rng)
         # what makes no sense with these tables is left out
         if all(drawn[name] == values[name] for name in DIMENSIONS if name not in (*OF_STATEMENTS, *OF_MAIN)):
             yield drawn
@@ -578,8 +634,8 @@ def make(values, number=0):
     for place, drawn in enumerate(others):
         plan.add(Plan(drawn, f'{number} {place}'))
     published = plan.has_subscriber
-    return Scenario(further=others, setup=plan.setup(), steps=plan.steps(), sessions=2 if plan.beside else 1, checks=plan.checks(),
-                    settings=plan.settings, values=values, impatient={0} if plan.fault == 'timeout' else set(),
+    return Scenario(further=others, setup=plan.setup(), steps=plan.steps(), sessions=2 if any(one.beside for one in (plan, *plan.more)) else 1, checks=plan.checks(),
+                    settings=plan.settings, values=values, impatient={0} if plan.impatient else set(),
                     publish=[*plan.publish, 'SELECT 1'] if published else [], subscribe=plan.differs() if published else [],
                     options=', '.join(f'{name} = {value}' for name, value in plan.subscription.items()), standby=plan.standby_checks())
 

@@ -102,6 +102,9 @@ class Session:
     def copy_done(self):
         self._send(message(b'c'))
 
+    def copy_failed(self):
+        self._send(message(b'f', cstring('the program has failed')))
+
     def leave(self):
         """As a client that is gone."""
         self.socket.close()
