@@ -209,6 +209,40 @@ copy_error(Pipeline *pipeline)
 }
 
 /*
+ * A result that is a server's last words.  Outside of a pipeline, libpq goes on
+ * to the end of the connection, and that is the error.
+ */
+static bool
+is_last(const PGresult *res)
+{
+	const char *severity = PQresultErrorField(res, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+	return severity != NULL &&
+		(strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+}
+
+/* Raise such a one as the lost connection that it announces. */
+pg_noreturn static void
+report_end(PGconn *conn, PGresult *res, const char *sql)
+{
+	char	   *message = pchomp(PQresultErrorMessage(res));
+	int			nothing = 0;
+
+	/* one NULL ends the results of a command */
+	PQclear(res);
+	while (PQstatus(conn) != CONNECTION_BAD && nothing < 2)
+	{
+		res = pgfdw_get_result(conn);
+		nothing = res == NULL ? nothing + 1 : 0;
+		PQclear(res);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg_internal("%s", message),
+			 sql != NULL ? errcontext("remote SQL command: %s", sql) : 0));
+}
+
+/*
  * All batches of a pipeline have failed, because of this result, of what is
  * expected first, or, if it is NULL, of what libpq says.  Raise that; their
  * statement will, too.
@@ -234,6 +268,8 @@ fail_pipeline(Pipeline *pipeline, PGresult *res)
 	/* as data, as others need it, too */
 	PG_TRY();
 	{
+		if (res != NULL && is_last(res))
+			report_end(conn, res, sql);
 		pgfdw_report_error(ERROR, res, conn, true, sql);
 	}
 	PG_CATCH();

@@ -293,6 +293,30 @@ is($node->safe_psql('postgres', q{
 		SELECT count(*), max(bytes) - min(bytes) < 40000 FROM used WHERE n = 40 OR bytes = (SELECT max(bytes) FROM used WHERE n = 5)}),
 	'2|t', 'errors that are caught take no memory');
 
+# a server's session that ends in the middle of a batch is a connection that is lost
+$shards[0]->safe_psql('postgres', q{
+	CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS $$
+	BEGIN
+		IF NEW.v = 'leave' THEN
+			PERFORM pg_terminate_backend(pg_backend_pid());
+		END IF;
+		RETURN NEW;
+	END $$;
+	CREATE TRIGGER leave BEFORE INSERT ON part FOR EACH ROW EXECUTE FUNCTION leave()});
+my $leaving = q{DO $$
+	BEGIN
+		INSERT INTO t SELECT i, CASE WHEN i = %d THEN 'leave' END FROM generate_series(4001, 7000) i;
+	EXCEPTION WHEN connection_failure THEN
+		RAISE NOTICE 'lost: %%', split_part(SQLERRM, E'\n', 1);
+	END $$};
+$key = $node->safe_psql('postgres', q{SELECT min(i) FROM generate_series(6000, 7000) i WHERE satisfies_hash_partition('t'::regclass, 4, 0, i)});
+foreach my $awaiting ('on', 'off')
+{
+	(undef, undef, my $lost) = $node->psql('postgres', "SET aio.await_foreign_inserts = $awaiting; " . sprintf($leaving, $key));
+	like($lost, qr/NOTICE:  lost: FATAL:  terminating connection due to administrator command/, "a session of a server ends, awaiting $awaiting");
+}
+$shards[0]->safe_psql('postgres', 'DROP TRIGGER leave ON part');
+
 # nobody has anything open
 foreach my $shard (@shards)
 {
