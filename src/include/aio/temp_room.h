@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * temp_room.h
- *	  Room in temporary files.
+ *	  Room in temporary files, and elsewhere.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -15,5 +15,6 @@ extern uint64 AioTempBytes(void);
 
 /* temp_room.c */
 extern bool AioTempHasRoom(uint64 bytes);
+extern bool AioFileHasRoom(int fd, uint64 bytes);
 
 #endif							/* AIO_TEMP_ROOM_H */

@@ -1,18 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * temp_room.c
- *	  Is there room for more in temporary files?
+ *	  Is there room for more, in temporary files or elsewhere?
  *
- * Asked by those who would rather do without temporary files than fail, or than
- * have others fail.  temp_file_limit counts all such files of a session; half
- * of it is left to the sorts and hash tables of upstream's, which cannot do
- * without.  Nor is a file system filled, in any tablespace where the next file
- * could be: tables and WAL may be there as well.
+ * Asked by those who would rather do without than fail, or than have others
+ * fail: who writes temporary files, and who takes space before it is needed.
+ * temp_file_limit counts all temporary files of a session; half of it is left
+ * to the sorts and hash tables of upstream's, which cannot do without.  Nor is
+ * a file system filled, in any tablespace where the next file could be: tables
+ * and WAL may be there as well.
  *
  * The answer is an estimate.  Somebody else may take the room meanwhile, and
  * then a write fails as any to a temporary file.
  *
- * Tests: src/test/aio/index/t/010_spill.pl.
+ * Tests: src/test/aio/index/t/010_spill.pl,
+ *		  src/test/aio/preallocation/t/001_preallocate.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -35,7 +37,26 @@
 /* tablespaces that are looked at */
 #define SPACES_MAX	64
 
-/* Could so many bytes be written to this tablespace?  No if in doubt. */
+/*
+ * Could so many bytes be taken in the file system of an open file, before they
+ * are needed?  No if in doubt.  May be called wherever a system call may be
+ * made.
+ */
+bool
+AioFileHasRoom(int fd, uint64 bytes)
+{
+	struct statvfs fs;
+
+	if (IS_INJECTION_POINT_ATTACHED("aio-no-room"))
+		return false;
+	return fstatvfs(fd, &fs) == 0 &&
+		(uint64) fs.f_bavail * fs.f_frsize >= bytes + BYTES_LEFT;
+}
+
+/*
+ * Could so many bytes be written to this tablespace, and then as many to
+ * indexes, before these files are gone?  No if in doubt.
+ */
 static bool
 space_has_room(Oid space, uint64 bytes)
 {
@@ -52,7 +73,7 @@ space_has_room(Oid space, uint64 bytes)
 		if (path[0] == '\0')
 			return false;
 	}
-	return (uint64) fs.f_bavail * fs.f_frsize >= bytes + BYTES_LEFT;
+	return (uint64) fs.f_bavail * fs.f_frsize >= 2 * bytes + BYTES_LEFT;
 }
 
 /*

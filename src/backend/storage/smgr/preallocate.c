@@ -31,6 +31,7 @@
 
 #include "aio/shared_state.h"
 #include "aio/stats.h"
+#include "aio/temp_room.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
@@ -250,6 +251,13 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 
 	HOLD_INTERRUPTS();
 	fd = mdfd(reln, forknum, end - 1, &offset);
+
+	/* others may need what is left, WAL above all */
+	if (!AioFileHasRoom(fd, (uint64) (limit - first) * BLCKSZ))
+	{
+		RESUME_INTERRUPTS();
+		return;
+	}
 
 	/*
 	 * raise nothing from here on: others would wait for a request that is not

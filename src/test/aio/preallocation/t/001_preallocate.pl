@@ -225,7 +225,7 @@ foreach my $method (sort keys %methods)
 # whoever has asked for it waits for it before giving back what is left.
 SKIP:
 {
-	skip 'server is built without injection points', 1 if ($ENV{enable_injection_points} // '') ne 'yes';
+	skip 'server is built without injection points', 6 if ($ENV{enable_injection_points} // '') ne 'yes';
 
 	my $point = 'aio-worker-after-reopen';
 	$node = PostgreSQL::Test::Cluster->new('late');
@@ -266,6 +266,13 @@ SKIP:
 	slack_goes(path('late'), 'and gives it back');
 	$_->quit foreach ($session, $control);
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM late'), 1000, 'the table has what it should');
+
+	# what is left of a file system is for those who need it now, WAL above all
+	$node->safe_psql('postgres', "CREATE EXTENSION aio; SELECT injection_points_attach('aio-no-room', 'notice')");
+	my $requests = 'INSERT INTO late ' . rows(20000) . '; SELECT requests FROM aio_session_preallocation()';
+	is($node->safe_psql('postgres', $requests), 0, 'nothing is preallocated where there is little room');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-no-room')");
+	cmp_ok($node->safe_psql('postgres', $requests), '>', 0, 'and again when there is more');
 	$node->stop;
 }
 done_testing();
