@@ -233,7 +233,7 @@ class Trigger:
 
     def checks_index(plan):
         # by an expression that PL/pgSQL evaluates itself, without a query
-        plan.trigger('AFTER INSERT OR UPDATE', 'ROW', "IF NEW.id % 8 = 3 THEN PERFORM set_config('twin.x', 'x', true); x := bt_index_check('t_pkey', true)::text; END IF;"
+        plan.trigger('AFTER INSERT OR UPDATE', 'ROW', "IF NEW.id % 8 = 3 THEN PERFORM set_config('twin.x', 'x', true); x := public.bt_index_check('t_pkey', true)::text; END IF;"
                      ' RETURN NULL;')
 
     def conditional(plan):
@@ -264,7 +264,7 @@ class Function:
     def raises(plan): plan.function = ('plpgsql', 'IMMUTABLE', "BEGIN RETURN 100 / (n - 77); END")
     def setting(plan): plan.function = ('sql', 'STABLE', "SELECT n + length(current_setting('TimeZone'))")
     def checks_index(plan): plan.function = (
-        'plpgsql', 'VOLATILE', "DECLARE x text; BEGIN IF n % 8 = 3 THEN x := bt_index_check('t_pkey', true); END IF; RETURN n; END")
+        'plpgsql', 'VOLATILE', "DECLARE x text; BEGIN IF n % 8 = 3 THEN x := public.bt_index_check('t_pkey', true); END IF; RETURN n; END")
     def revokes(plan): plan.function = ('plpgsql', 'VOLATILE SECURITY DEFINER',
                                         'BEGIN IF n % 10 = 3 THEN REVOKE EXECUTE ON FUNCTION f(int) FROM PUBLIC; END IF; RETURN n; END')
     def counts(plan): plan.function = ('sql', 'VOLATILE', "SELECT nextval('numbers')::int + 0 * n")

@@ -106,9 +106,13 @@ class Plan:
         """The number of a row for which an expression may fail."""
         return (self.first + self.last) // 2 if self.inserts else 33
 
+    def bad_row(self):
+        """The number of the row that the fault is in, or None."""
+        return {'division': min(self.first + 2, self.last), 'division_late': self.last, 'duplicate_division': self.last}.get(self.fault)
+
     def new_row(self, n='n'):
         """A row that the statement in the middle inserts; there may be one for which it fails."""
-        bad = {'division': min(self.first + 2, self.last), 'division_late': self.last, 'duplicate_division': self.last}.get(self.fault)
+        bad = self.bad_row()
         if bad is not None and self.inserts:
             return self.row(n, f'({n}) / (({n}) - {bad})')
         return self.row(n, self.value_of(n, '') if self.value else None)
@@ -199,11 +203,10 @@ class Plan:
         """Rows that are inserted from a table, in which long values are out of line."""
         if self.kind not in OF_TABLE:
             return []
-        row = self.new_row()
+        row = self.row('n')
         if self.fault == 'duplicate_oversize' and self.payload[0].startswith('text'):
-            row = row.replace(self.payload[1].format(n='n'), f"CASE WHEN n = {self.last} THEN repeat('x', 20000) ELSE {self.payload[1].format(n='n')} END")
-        if self.value:
-            row = self.row('n')
+            payload = self.payload[1].format(n='n')
+            row = row.replace(payload, f"CASE WHEN n = {self.last} THEN repeat('x', 20000) ELSE {payload} END")
         return [f'INSERT INTO source ({COLUMNS}) SELECT {row} FROM {self.source()}']
 
     def foreign_setup(self, kind):
@@ -302,7 +305,8 @@ class Plan:
             numbers = range(self.first, min(self.last, self.first + 120) + 1) or [70]
             return f'{new} VALUES {", ".join(f"({self.new_row(str(n))})" for n in numbers)} {returning}'
         if kind in OF_TABLE:
-            values = COLUMNS[:-1] + self.value_of('id', 'v')
+            bad = self.bad_row()
+            values = COLUMNS[:-1] + (f'id / (id - {bad})' if bad is not None else self.value_of('id', 'v'))
             of_this = f'id BETWEEN {self.first} AND {self.last} OR id IS NULL OR id = 5'
             rest = ' ON CONFLICT DO NOTHING' if kind == 'nothing_of_table' else ''
             return (f'{new} SELECT {values} FROM (SELECT * FROM source WHERE {of_this} ORDER BY place OFFSET 0) s{self.where("id")}{rest} '
@@ -658,8 +662,8 @@ BEGIN
     LOOP
         operator := CASE i.amname WHEN 'gin' THEN '@>' WHEN 'gist' THEN '&&' WHEN 'spgist' THEN '&&' ELSE '=' END;
         query := format('SELECT sum(c), sum(h) FROM (SELECT DISTINCT %1$s AS e FROM ONLY %2$s WHERE %1$s IS NOT NULL AND %3$s'
-                        ' ORDER BY 1 LIMIT 150) d, LATERAL (SELECT count(*) AS c, sum(hashtext(ctid::text)) AS h'
-                        ' FROM ONLY %2$s WHERE (%1$s) %4$s d.e AND %3$s OFFSET 0) l', i.e, i.indrelid::regclass, i.p, operator);
+                        ' ORDER BY 1 LIMIT 150) d, LATERAL (SELECT count(*) AS c, sum(hashtext(q::text)) AS h'
+                        ' FROM ONLY %2$s q WHERE (%1$s) %4$s d.e AND %3$s OFFSET 0) l', i.e, i.indrelid::regclass, i.p, operator);
         -- where nothing can be written, the planner chooses among those that there are
         IF NOT pg_is_in_recovery() THEN
             UPDATE pg_index SET indisvalid = false WHERE indrelid = i.indrelid AND indexrelid <> i.indexrelid AND indisvalid;
