@@ -129,7 +129,7 @@ class Side:
     def begin(self, scenario):
         self.impatient, self.rows = scenario.impatient, {}
         # what is sent by COPY, while nobody has locked anything yet
-        for query in {step.arguments[0] for step in scenario.steps if step.action == 'copy_rows'}:
+        for query in {step.arguments[0] for step in scenario.steps if step.action in ('copy_rows', 'copy_all')}:
             try:
                 self.rows[query] = self.control.execute(f'COPY ({query}) TO STDOUT').data
             except wire.Refused:
@@ -167,6 +167,11 @@ class Side:
             if session.copying:
                 self.copy_rows(session, *step.arguments)
                 self.expecting.add(step.session)
+        elif step.action == 'copy_all':
+            if session.copying:
+                query, bad = step.arguments
+                self.copy_rows(session, query, 0, 1, bad)
+                session.copy_done()
         elif step.action == 'cancel':
             if session.busy():
                 session.cancel()

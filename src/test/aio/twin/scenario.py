@@ -528,6 +528,9 @@ class Plan:
         rows = f'SELECT {row} FROM {self.source()}'
         bad = self.kind == 'copy_ignore' or bool(self.fault and 'division' in self.fault)
         steps = [Step(0, 'query', (f'COPY {table} ({columns}) FROM STDIN{options}{rest}',))]
+        if table == 'fw':
+            # what a server says of rows may be known only at the end, so that there is no pause before it
+            return [*steps, Step(0, 'copy_all', (rows, bad))]
         parts = 3 if self.client == 'paused' else 1
         steps += [Step(0, 'copy_rows', (rows, part, parts, bad)) for part in range(parts)]
         if self.fault in ('cancel', 'terminate', 'gone'):
