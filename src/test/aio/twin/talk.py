@@ -22,6 +22,7 @@ FIRST_NORMAL_OID = 16384
 FIELDS = 'SVCMDHPpqWstcdn'
 VARYING = [(re.compile(r'\b([Pp]rocess|PID|pid) \d+'), r'\1 N'), (re.compile(r'\b(transactions?) \d+(/\d+)?'), r'\1 N'),
            (re.compile(r'\b(relation|tuple \(\d+,\d+\) of relation|database|object|extension) \d+'), r'\1 N'),
+           (re.compile(r'\b(tuple) \(\d+,\d+\) in relation "pg_'), r'\1 N in relation "pg_'),
            (re.compile(r'\b(Memory|Storage|Usage): +\d+kB'), r'\1: NkB'),
            # a build with assertions needs more
            (re.compile(r'\bpg_\d+'), 'pg_N'), (re.compile(r'pg_temp_\d+'), 'pg_temp_N'), (re.compile(r'pg_toast_\d+'), 'pg_toast_N'),
