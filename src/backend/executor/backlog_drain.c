@@ -11,7 +11,7 @@
  *
  * INVARIANT-34: a drain that failed fails the statement.  A function that the
  * statement calls, and whose query caused the drain, may catch the error; then
- * the statement fails when it drains again, or spills an entry.
+ * the statement fails with that error when it drains again, or spills an entry.
  *
  * INVARIANT-35: the error raised is that of the first row that fails.  Nothing
  * that is collected can fail for what is in it, but keys that are enforced, as

@@ -8,7 +8,7 @@
  * whatever order they come; ExecutorRun_hook stays theirs.
  *
  * Tests: src/test/aio/foreign/t/002_scan.pl, src/test/aio/lookup,
- *		  src/test/aio/hooks/t/001_hooks.pl.
+ *		  src/test/aio/hooks/t/001_hooks.pl, src/test/depth/run.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -30,8 +30,9 @@
  * with a PG_TRY to unlink each: functions that call themselves in queries come
  * as deep as in PostgreSQL only if a run adds little to it (INVARIANT-112).
  * After an error, the end of the subtransaction or transaction takes the
- * entries away, or else whoever runs outside of them when it returns; until
- * then the last one is of a plan that nobody asks about.
+ * entries away.  Whoever catches an error of a plan without either, and goes
+ * on, breaks PostgreSQL's rules; then the last one stays, of a plan that has
+ * not been ended, until the plan outside of it returns.
  */
 static AioExecutorRun *runs = NULL;
 static int	nruns = 0;
@@ -261,12 +262,8 @@ AioRunIsUndisturbed(const EState *estate)
 		return false;
 	if (!run->undisturbed_known)
 	{
-		bool		undisturbed = !is_of_extension(run->query->dest) &&
+		run->undisturbed = !is_of_extension(run->query->dest) &&
 			AioPlanRunsNoUserCode(run->query->planstate);
-
-		/* it may have been moved */
-		run = run_of(estate);
-		run->undisturbed = undisturbed;
 		run->undisturbed_known = true;
 	}
 	return run->undisturbed;

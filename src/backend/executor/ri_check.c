@@ -539,6 +539,17 @@ find_as_owner(RiCheck *check, Relation rel, ScanKey keys)
 }
 
 /*
+ * A check has been made; in vain, if it needs a query.  Finding and locking a
+ * row processes invalidations, after which nobody knows the search any more.
+ */
+static void
+note_check(RiCheck *check, bool in_vain)
+{
+	if (check->generation == aio_ri_generation)
+		AioRiNoteDirect(check->direct, in_vain);
+}
+
+/*
  * RI_FKey_check(): this row of the referencing table has keys, none of which is
  * null; pk_rel is locked.  Returns whether the row that they refer to has been
  * found and locked.  If so, pk_rel is closed, and its lock kept.
@@ -570,7 +581,7 @@ AioRiHasParent(const TriggerData *trigger, Oid constraint, Relation pk_rel,
 	else
 	{
 		found = find_as_owner(check, trigger->tg_relation, keys);
-		AioRiNoteDirect(check->direct, !found);
+		note_check(check, !found);
 		if (found && locked != NULL)
 			*locked = key;
 	}
@@ -609,7 +620,7 @@ AioRiHasNoChild(const TriggerData *trigger, Oid constraint, Relation fk_rel,
 		return false;
 	}
 	found = find_as_owner(check, trigger->tg_relation, keys);
-	AioRiNoteDirect(check->direct, found);
+	note_check(check, found);
 	if (found)
 	{
 		AioRiCountQuery(trigger);

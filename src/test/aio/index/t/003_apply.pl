@@ -508,6 +508,21 @@ $subscriber->safe_psql('postgres', $_)
 	$publisher->safe_psql('postgres', 'ALTER PUBLICATION pub DROP TABLE altered, next');
 }
 
+# The publisher updates a row of a table, whose insertion on the subscriber waits for
+# an advisory lock that the session has: until a worker waits for it, or misses it.
+sub update_while_inserted
+{
+	my ($locker, $table, $lock) = @_;
+
+	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not wait';
+	$publisher->safe_psql('postgres', "UPDATE $table SET v = 1 WHERE id = 3400");
+	$subscriber->poll_query_until('postgres', q{
+		SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'transactionid')
+			OR EXISTS (SELECT FROM pg_stat_subscription_stats WHERE confl_update_missing > 0)}) or die 'it does neither';
+	$locker->query_safe("SELECT pg_advisory_unlock($lock)");
+	return;
+}
+
 # A row that a session of the subscriber has inserted, whose statement is running
 # yet, is not missing: the worker waits for it.  It is one of those that would
 # not even be in the table.
@@ -532,12 +547,7 @@ $subscriber->safe_psql('postgres', $_)
 	$session->query_until(qr/begun/, q{\echo begun
 		INSERT INTO local_part SELECT n, 0 FROM generate_series(1, 3500) n UNION ALL SELECT 0, 0 WHERE pg_advisory_lock_shared(2)::text = 'never';
 });
-	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not wait';
-	$publisher->safe_psql('postgres', 'UPDATE local SET v = 1 WHERE id = 3400');
-	$subscriber->poll_query_until('postgres', q{
-		SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'transactionid')
-			OR EXISTS (SELECT FROM pg_stat_subscription_stats WHERE confl_update_missing > 0)}) or die 'it does neither';
-	$locker->query_safe('SELECT pg_advisory_unlock(2)');
+	update_while_inserted($locker, 'local', 2);
 	$session->query_safe('SELECT 1');
 	$_->quit foreach ($locker, $session);
 	$publisher->wait_for_catchup('sub');
@@ -572,12 +582,7 @@ $subscriber->safe_psql('postgres', $_)
 	$subscriber->wait_for_subscription_sync;
 	$locker->query_safe('SELECT pg_advisory_lock(3)');
 	$publisher->safe_psql('postgres', 'INSERT INTO mine VALUES (1)');
-	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}) or die 'it does not wait';
-	$publisher->safe_psql('postgres', 'UPDATE across SET v = 1 WHERE id = 3400');
-	$subscriber->poll_query_until('postgres', q{
-		SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'logical replication apply worker' AND wait_event = 'transactionid')
-			OR EXISTS (SELECT FROM pg_stat_subscription_stats WHERE confl_update_missing > 0)}) or die 'it does neither';
-	$locker->query_safe('SELECT pg_advisory_unlock(3)');
+	update_while_inserted($locker, 'across', 3);
 	$locker->quit;
 	$publisher->wait_for_catchup($_) foreach ('sub', 'sub_across');
 	is($subscriber->safe_psql('postgres', 'SELECT v FROM across WHERE id = 3400'), '1', 'a row that the worker of another subscription inserts meanwhile is updated');
