@@ -126,16 +126,27 @@ take_off(AioFdwAhead *ahead)
 		ahead->fetched = res;
 }
 
-/* Before a transaction or subtransaction ends well. */
+/*
+ * Before a transaction or subtransaction ends well.  What a connection that is
+ * lost has left is upstream's to report, as of a connection that it could not
+ * clean up.
+ */
 static void
 take_off_all(void)
 {
 	while (!dlist_is_empty(&on_its_way))
 	{
 		AioFdwAhead *ahead = dlist_head_element(AioFdwAhead, on_its_way, &on_its_way);
+		bool		pending = ahead->conn_state->pendingAreq == &ahead->request;
+
+		if (pending && PQstatus(ahead->conn) != CONNECTION_OK)
+		{
+			ahead->conn_state->pendingAreq = NULL;
+			pending = false;
+		}
 
 		/* a subtransaction that failed has had upstream cancel it */
-		if (ahead->conn_state->pendingAreq != &ahead->request)
+		if (!pending)
 			not_pending(ahead);
 		else
 			take_off(ahead);

@@ -386,6 +386,32 @@ foreach my $setting (qw(off on))
 	is(scalar(keys %seen) . $err, 6000, "all rows of a cursor over servers and what is here, with reading ahead $setting");
 }
 
+# A connection that is lost while rows are fetched ahead: the transaction cannot
+# be committed, even if somebody has caught the error, and says so as it does
+# otherwise.
+$shards[0]->safe_psql('postgres', qq{
+	CREATE FUNCTION leave(i int) RETURNS int LANGUAGE plpgsql AS \$\$
+	BEGIN
+		IF i = $bad THEN
+			PERFORM pg_terminate_backend(pg_backend_pid());
+		END IF;
+		RETURN i;
+	END \$\$;
+	CREATE VIEW leaving AS SELECT leave(id) AS id FROM part});
+$node->safe_psql('postgres', 'CREATE FOREIGN TABLE leaving (id int) SERVER shard0');
+foreach my $setting (qw(off on))
+{
+	(undef, undef, my $lost) = $node->psql('postgres', qq{
+		\\set VERBOSITY sqlstate
+		SET aio.foreign_read_ahead = $setting;
+		BEGIN;
+		SAVEPOINT a;
+		SELECT count(mine(id)) FROM leaving;
+		ROLLBACK TO a;
+		COMMIT}, on_error_stop => 0);
+	is(join(' ', $lost =~ /ERROR:  (\w+)/g), '08006 08000', "a lost connection is caught, with reading ahead $setting");
+}
+
 # A server that dies.
 $session->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id; FETCH 50 FROM c');
 $shards[1]->stop('immediate');
