@@ -31,8 +31,8 @@
  * as deep as in PostgreSQL only if a run adds little to it (INVARIANT-112).
  * After an error, the end of the subtransaction or transaction takes the
  * entries away.  Whoever catches an error of a plan without either, and goes
- * on, breaks PostgreSQL's rules; then the last one stays, of a plan that has
- * not been ended, until the plan outside of it returns.
+ * on, breaks PostgreSQL's rules; then the end of the plan's memory does, or
+ * that of the plan outside of it.
  */
 static AioExecutorRun *runs = NULL;
 static int	nruns = 0;
@@ -278,6 +278,30 @@ run_plan(QueryDesc *query, ScanDirection direction, uint64 count)
 	upstream_standard_ExecutorRun(query, direction, count);
 }
 
+/* The memory of this plan goes. */
+static void
+forget_runs_of(void *estate)
+{
+	for (int i = 0; i < nruns; i++)
+	{
+		if (runs[i].estate == estate)
+			runs[i].estate = NULL;
+	}
+	while (nruns > 0 && runs[nruns - 1].estate == NULL)
+		nruns--;
+}
+
+static void
+note_end_of_memory(EState *estate)
+{
+	MemoryContextCallback *at_end =
+		MemoryContextAlloc(estate->es_query_cxt, sizeof(MemoryContextCallback));
+
+	at_end->func = forget_runs_of;
+	at_end->arg = estate;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, at_end);
+}
+
 static pg_noinline void
 begin_run(QueryDesc *query, uint64 count)
 {
@@ -294,6 +318,8 @@ begin_run(QueryDesc *query, uint64 count)
 			runs = repalloc_array(runs, AioExecutorRun, size);
 		runs_max = size;
 	}
+	if (!query->already_executed)
+		note_end_of_memory(query->estate);
 	run = &runs[nruns++];
 	run->query = query;
 	run->estate = query->estate;

@@ -8,7 +8,8 @@
  * work in the executor's place: each function calls upstream's own one and
  * counts.
  *
- * It can also register as much as PostgreSQL has room for in a process.
+ * It can also register as much as PostgreSQL has room for in a process, and go
+ * on after a query's error as nobody should, without a subtransaction.
  *
  * Tests: src/test/aio/hooks/t/001_hooks.pl.
  *
@@ -23,6 +24,7 @@
 #include "commands/explain.h"
 #include "commands/explain_state.h"
 #include "executor/executor.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -108,6 +110,34 @@ test_aio_hooks_take_slots(PG_FUNCTION_ARGS)
 			(void) RegisterTimeout(USER_TIMEOUT, at_timeout);
 	}
 	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(test_aio_hooks_swallow);
+
+/* Execute this query, and go on if it fails.  Returns its SQLSTATE, or NULL. */
+Datum
+test_aio_hooks_swallow(PG_FUNCTION_ARGS)
+{
+	MemoryContext old = CurrentMemoryContext;
+	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char	   *sqlstate = NULL;
+
+	SPI_connect();
+	PG_TRY();
+	{
+		SPI_execute(query, true, 0);
+	}
+	PG_CATCH();
+	{
+		sqlstate = MemoryContextStrdup(old, unpack_sql_state(geterrcode()));
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	SPI_finish();
+	MemoryContextSwitchTo(old);
+	if (sqlstate == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(sqlstate));
 }
 
 void

@@ -71,6 +71,17 @@ foreach my $libraries ('test_aio_hooks', 'test_aio_kinds, test_aio_hooks')
 	check_what_is_done($libraries, '');
 }
 
+# An error that an extension catches without a subtransaction leaves a plan that
+# nobody runs any more, and whose memory goes before the outer one waits for pages.
+is($node->safe_psql('postgres', q{
+		CREATE FUNCTION swallow(text) RETURNS text LANGUAGE c AS 'test_aio_hooks', 'test_aio_hooks_swallow';
+		SELECT FROM pg_buffercache_evict_all();
+		SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+		SELECT (SELECT swallow('SELECT 1 / g FROM generate_series(0, 0) g')), count(t.a)
+		FROM keys JOIN t ON t.b = keys.b
+		WHERE (SELECT swallow('SELECT 1 / g FROM generate_series(0, 0) g')) = '22012'}), '22012|2000',
+	'an error is swallowed');
+
 # What PostgreSQL has room for in a process is there for extensions, though we
 # have taken some of each kind before: as much as stock has left in a session and
 # in a subscriber's worker for a partitioned table.
