@@ -18,8 +18,8 @@ use Test::More;
 
 my %methods = io_methods();
 
-# of one worker, which returns its rows in their order
-my $worker = 'SET max_parallel_workers_per_gather = 1; SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0';
+# of one worker, though two are planned, so that its rows come in their order
+my $worker = 'SET max_parallel_workers_per_gather = 2; SET max_parallel_workers = 1; SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0';
 
 my @joins = (
 	[ 'inner', 'SELECT k.n, i.id, i.pad FROM keys k JOIN items i ON i.a = k.a' ],
@@ -127,6 +127,7 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		my $without = $run->($statement, 0, $settings // '');
 		is($without->{errors}, '', "$method, $what: no error");
 		cmp_ok(length($without->{rows}), '>', 100, "$method, $what: there are rows");
+		like($run->("EXPLAIN $statement", 0, $settings)->{rows}, qr/Gather/, "$method, $what: the plan is parallel") if $what =~ /worker/;
 		foreach my $ahead (1, 7, 64)
 		{
 			my $with = $run->($statement, $ahead, $settings // '');
@@ -143,6 +144,8 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		else
 		{
 			cmp_ok($started, '>', 100, "$method, $what: lookups are made ahead");
+			# one at a time would have the worker wait for nearly all
+			cmp_ok($after->{waited} - $before->{waited}, '<', $started, "$method, $what: most before they are needed") if $what eq 'a worker';
 		}
 	}
 
