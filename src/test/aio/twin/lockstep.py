@@ -282,6 +282,8 @@ class Side:
                 raise Hangs('a session does not end')
         for gid, in self.control.rows('SELECT gid FROM pg_prepared_xacts'):
             self.control.execute(f"ROLLBACK PREPARED '{gid}'")
+        # what has been counted for these is ours to report
+        self.control.execute('SELECT pg_stat_force_next_flush()')
 
 
 def unread(session):
