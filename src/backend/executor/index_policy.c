@@ -110,9 +110,9 @@ init_policies(void)
 }
 
 static bool
-user_code_checker(Oid funcid, void *context)
+trust_checker(Oid funcid, void *context)
 {
-	return AioFunctionIsUserCode(funcid);
+	return !AioFunctionIsTrusted(funcid);
 }
 
 /* What is made of JSON is read as text is. */
@@ -139,7 +139,7 @@ calls_user_code(Node *node, void *context)
 		return query_tree_walker((Query *) node, calls_user_code, NULL, 0);
 
 	if (calls_unnamed_code(node) ||
-		check_functions_in_node(node, user_code_checker, NULL))
+		check_functions_in_node(node, trust_checker, NULL))
 		return true;
 	return expression_tree_walker(node, calls_user_code, NULL);
 }
@@ -149,7 +149,7 @@ static const AioIndexAmOps *
 index_ops(Relation index)
 {
 	Assert(index->rd_indam->aminsert != NULL);
-	if (AioIndexRunsUserCode(index))
+	if (!AioIndexIsTrusted(index))
 		return NULL;
 	return AioFindIndexAm(index->rd_indam->aminsert);
 }

@@ -118,22 +118,22 @@ AioOpenIfFree(Oid relid)
 	return rel;
 }
 
-/* Does comparing with this key? */
+/* May a task compare with this key? */
 static bool
-key_runs_user_code(const ScanKeyData *key)
+key_is_trusted(const ScanKeyData *key)
 {
 	const ScanKeyData *member;
 
 	if ((key->sk_flags & SK_ROW_HEADER) == 0)
-		return AioFunctionIsUserCode(key->sk_func.fn_oid);
+		return AioFunctionIsTrusted(key->sk_func.fn_oid);
 	member = (const ScanKeyData *) DatumGetPointer(key->sk_argument);
-	while (!AioFunctionIsUserCode(member->sk_func.fn_oid))
+	while (AioFunctionIsTrusted(member->sk_func.fn_oid))
 	{
 		if (member->sk_flags & SK_ROW_END)
-			return false;
+			return true;
 		member++;
 	}
-	return true;
+	return false;
 }
 
 /*
@@ -146,11 +146,11 @@ AioMayProbe(AioLookupTarget *target)
 {
 	if (!target->ops->scans_suspend ||
 		target->index->rd_indam->amgettuple == NULL ||
-		AioIndexRunsUserCode(target->index))
+		!AioIndexIsTrusted(target->index))
 		return false;
 	for (int i = 0; i < target->nkeys; i++)
 	{
-		if (key_runs_user_code(&target->keys[i]))
+		if (!key_is_trusted(&target->keys[i]))
 			return false;
 	}
 	target->may_probe = true;

@@ -121,7 +121,7 @@ set_key(const AioRiSearch *search, Relation table, Relation index, int column,
 		collation != TupleDescAttr(RelationGetDescr(table), attno)->attcollation ||
 		!IsBinaryCoercible(search->row_types[i], righttype) ||
 		func_volatile(get_opcode(operator)) != PROVOLATILE_IMMUTABLE ||
-		AioFunctionIsUserCode(get_opcode(operator)) ||
+		!AioFunctionIsTrusted(get_opcode(operator)) ||
 		AioComparingRunsUserCode(search->row_types[i]))
 		return false;
 	ScanKeyEntryInitialize(key, 0, column + 1, strategy, righttype, collation,

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * type_code.c
- *	  Which functions are user code, what PostgreSQL's own call for the values
- *	  of a type, and what is called of an operator family.
+ *	  Which functions are user code, or else trusted, what PostgreSQL's own call
+ *	  for the values of a type, and what is called of an operator family.
  *
  * Those that compare or hash arrays, records and ranges call functions of the
  * operator classes of what these consist of, and input functions those of
@@ -31,6 +31,7 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -98,6 +99,65 @@ AioFunctionIsUserCode(Oid funcid)
 		result = aggregate_is_user_code(funcid);
 	ReleaseSysCache(tuple);
 	return result;
+}
+
+/* Modules that come with PostgreSQL and have types or operator classes */
+static const char *const modules[] = {
+	"bloom", "btree_gin", "btree_gist", "citext", "cube", "dict_int",
+	"dict_xsyn", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree",
+	"pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp"
+};
+
+/* Does this function in C belong to one of them? */
+static bool
+is_of_module(HeapTuple function)
+{
+	bool		isnull;
+	Datum		value = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_probin,
+										&isnull);
+	const char *prefix = "$libdir/";
+	bool		result = false;
+	char	   *library;
+
+	if (isnull)
+		return false;
+	library = TextDatumGetCString(value);
+	for (int i = 0; i < lengthof(modules) && !result; i++)
+		result = strncmp(library, prefix, strlen(prefix)) == 0 &&
+			strcmp(library + strlen(prefix), modules[i]) == 0;
+	pfree(library);
+	return result;
+}
+
+/*
+ * May it be called in the midst of anything: where entries are collected, and
+ * on the small stack of a task that may be suspended?  A library of others may
+ * run queries in functions that an index calls, and have whatever it likes on
+ * the stack.  The function may be InvalidOid.
+ */
+bool
+AioFunctionIsTrusted(Oid funcid)
+{
+	HeapTuple	tuple;
+	bool		result;
+
+	if (funcid < FirstGenbkiObjectId)
+		return true;
+	if (AioFunctionIsUserCode(funcid))
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_proc) GETSTRUCT(tuple))->prolang != ClanguageId ||
+		is_of_module(tuple);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+static bool
+is_not_trusted(Oid funcid)
+{
+	return !AioFunctionIsTrusted(funcid);
 }
 
 /*
@@ -342,6 +402,25 @@ column_type(Relation index, int column)
 	return exprType(list_nth(RelationGetDummyIndexExpressions(index), nexpressions));
 }
 
+/* Is 'test' true of a function that this index calls, or is one user code? */
+static bool
+index_calls(Relation index, bool (*test) (Oid funcid))
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+
+	Assert(nkeys > 0 && nkeys <= INDEX_MAX_KEYS);
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (AioFamilyHas(index->rd_opfamily[i], test) ||
+			(index->rd_rel->relam == GIN_AM_OID &&
+			 AioClassesRunUserCode(column_type(index, i))) ||
+			type_is_opaque(index->rd_opcintype[i], column_type(index, i),
+						   index->rd_rel->relam == HASH_AM_OID))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Does putting something into this index, or searching it, run user code?  BRIN
  * calls operators, and a search for another type support functions for that.
@@ -351,17 +430,12 @@ column_type(Relation index, int column)
 bool
 AioIndexRunsUserCode(Relation index)
 {
-	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	return index_calls(index, AioFunctionIsUserCode);
+}
 
-	Assert(nkeys > 0 && nkeys <= INDEX_MAX_KEYS);
-	for (int i = 0; i < nkeys; i++)
-	{
-		if (AioFamilyHas(index->rd_opfamily[i], AioFunctionIsUserCode) ||
-			(index->rd_rel->relam == GIN_AM_OID &&
-			 AioClassesRunUserCode(column_type(index, i))) ||
-			type_is_opaque(index->rd_opcintype[i], column_type(index, i),
-						   index->rd_rel->relam == HASH_AM_OID))
-			return true;
-	}
-	return false;
+/* May all that it calls be called in the midst of anything? */
+bool
+AioIndexIsTrusted(Relation index)
+{
+	return !index_calls(index, is_not_trusted);
 }

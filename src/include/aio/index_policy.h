@@ -44,12 +44,14 @@ extern void AioNoteReads(AioTablePolicy *policy, uint64 generation, int nrows,
 extern List *AioFunctionsOfAggregate(Oid funcid);
 extern bool AioFunctionIsUserCode(Oid funcid);
 extern bool AioFunctionIsAnybodys(Oid funcid);
+extern bool AioFunctionIsTrusted(Oid funcid);
 extern bool AioFamilyHas(Oid family, bool (*test) (Oid funcid));
 extern bool AioComparingRunsUserCode(Oid type);
 extern bool AioClassesRunUserCode(Oid type);
 extern bool AioInputRunsUserCode(Oid type);
 extern bool AioInputOfRowRunsUserCode(const TupleDesc row);
 extern bool AioIndexRunsUserCode(Relation index);
+extern bool AioIndexIsTrusted(Relation index);
 
 /* unnamed.c */
 extern bool AioNodeCallsUnnamedCode(Node *node);

@@ -70,3 +70,24 @@ CREATE FUNCTION register_again() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C;
 CREATE FUNCTION register_contradiction() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C;
+
+-- What indexes call: functions that run queries, and one with much on the stack.
+CREATE FUNCTION querying_elements(anyarray, internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION querying_hash(int) RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION deep_compare(int, int) RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT;
+CREATE OPERATOR CLASS querying_arrays FOR TYPE int[] USING gin AS
+    OPERATOR 2 @> (anyarray, anyarray),
+    FUNCTION 1 btint4cmp(int, int),
+    FUNCTION 2 querying_elements(anyarray, internal, internal),
+    FUNCTION 3 ginqueryarrayextract(anyarray, internal, smallint, internal, internal, internal, internal),
+    FUNCTION 4 ginarrayconsistent(internal, smallint, anyarray, int, internal, internal, internal, internal),
+    STORAGE int;
+CREATE OPERATOR CLASS querying_ints FOR TYPE int USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 querying_hash(int);
+CREATE OPERATOR CLASS deep_ints FOR TYPE int USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 deep_compare(int, int);

@@ -14,7 +14,8 @@
  * and a tuple_insert() that counts.  copy_numbers() has COPY call the extension
  * for its input, values_of_another_time() has rows go to a receiver of its own,
  * and wrap_receivers() has those of all statements pass one, that calls itself
- * what theirs does.
+ * what theirs does.  querying_elements(), querying_hash() and deep_compare()
+ * are what an index calls, and run queries or have much on the stack.
  *
  * The code of each runs in the session that counts; nothing is shared.
  *
@@ -42,6 +43,7 @@
 #include "parser/parse_relation.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
 #include "utils/geo_decls.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
@@ -57,6 +59,9 @@ PG_FUNCTION_INFO_V1(copy_numbers);
 PG_FUNCTION_INFO_V1(values_of_another_time);
 PG_FUNCTION_INFO_V1(wrap_receivers);
 PG_FUNCTION_INFO_V1(calls);
+PG_FUNCTION_INFO_V1(querying_elements);
+PG_FUNCTION_INFO_V1(querying_hash);
+PG_FUNCTION_INFO_V1(deep_compare);
 PG_FUNCTION_INFO_V1(register_again);
 PG_FUNCTION_INFO_V1(register_contradiction);
 
@@ -454,4 +459,42 @@ register_contradiction(PG_FUNCTION_ARGS)
 
 	AioRegisterIndexAm(&never_drained);
 	PG_RETURN_VOID();
+}
+
+/* A query that is not read-only, in the midst of whatever an index does. */
+static void
+query(void)
+{
+	SPI_connect();
+	if (SPI_execute("SELECT count(*) FROM pg_class WHERE oid < 10", false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "query failed");
+	SPI_finish();
+}
+
+/* GIN's extractValue() of arrays */
+Datum
+querying_elements(PG_FUNCTION_ARGS)
+{
+	query();
+	return ginarrayextract(fcinfo);
+}
+
+Datum
+querying_hash(PG_FUNCTION_ARGS)
+{
+	query();
+	return hashint4(fcinfo);
+}
+
+/* PostgreSQL lets a function have as much, as its own stack is larger. */
+Datum
+deep_compare(PG_FUNCTION_ARGS)
+{
+	volatile char frame[900 * 1024];
+
+	for (size_t i = 0; i < sizeof(frame); i += 1024)
+		frame[i] = (char) i;
+	if (frame[1024] != 0)
+		elog(ERROR, "the stack has changed");
+	return btint4cmp(fcinfo);
 }

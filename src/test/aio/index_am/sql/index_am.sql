@@ -137,6 +137,24 @@ SELECT copy_numbers('numbers', 100000);
 DELETE FROM numbers;
 SELECT copy_numbers('numbers', 2500);
 
+-- What indexes call may run queries, and have much on the stack.
+CREATE TABLE called (id int, a int[], n int);
+CREATE INDEX called_a ON called USING gin (a querying_arrays);
+CREATE INDEX called_hash ON called USING hash (n querying_ints);
+CREATE INDEX called_deep ON called (n deep_ints);
+INSERT INTO called SELECT i, ARRAY[i % 10, i % 7], hashint4(i) FROM generate_series(1, 3000) i;
+ANALYZE called;
+SET enable_seqscan = off;
+SELECT count(*) FROM called WHERE a @> '{3}';
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT count(*), count(c.id) FROM generate_series(1, 3000) i LEFT JOIN called c ON c.n = hashint4(i);
+DROP INDEX called_hash;
+SELECT count(*), count(c.id) FROM generate_series(1, 3000) i LEFT JOIN called c ON c.n = hashint4(i);
+RESET enable_seqscan;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+
 -- what is not accepted
 SELECT register_again();
 SELECT register_contradiction();
