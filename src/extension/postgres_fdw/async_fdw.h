@@ -10,6 +10,7 @@
 #ifndef AIO_ASYNC_FDW_H
 #define AIO_ASYNC_FDW_H
 
+#include "datatype/timestamp.h"
 #include "libpq-fe.h"
 #include "nodes/execnodes.h"
 
@@ -28,7 +29,9 @@ extern void AioFdwMakeReady(struct PgFdwModifyState *fmstate, CmdType operation)
 extern void AioFdwDeallocate(struct PgFdwModifyState *fmstate);
 extern void AioFdwPrepare(struct PgFdwModifyState *fmstate);
 extern bool AioFdwSent(struct PgFdwModifyState *fmstate);
-extern void AioFdwLeavePipeline(PGconn *conn, struct PgFdwConnState *state);
+extern void AioFdwForgetPipeline(PGconn *conn, struct PgFdwConnState *state);
+extern void AioFdwLeavePipeline(PGconn *conn, TimestampTz endtime,
+								TimestampTz cancel_at);
 
 /* async_scan.c, likewise */
 extern void AioFdwScanBegins(ForeignScanState *node);

@@ -35,11 +35,7 @@
 /* batches on their way on one connection, beyond which some are awaited */
 #define BATCHES_MAX		16
 
-/*
- * For a server to say that it has stopped, and until it is told so once more,
- * in milliseconds; as upstream's.
- */
-#define LEAVE_TIMEOUT	30000
+/* Until a server is asked once more to stop, in milliseconds; as upstream's. */
 #define CANCEL_AGAIN	1000
 
 /* A statement's text, for error messages; as long as a result is to come. */
@@ -569,17 +565,14 @@ drain(PGconn *conn)
 }
 
 /*
- * The end of a (sub)transaction that has failed: stop what is under way, and
- * leave pipeline mode, so that upstream can go on.  If that fails, upstream
- * will find the connection unusable.  Raises nothing.
+ * The end of a (sub)transaction that has failed: send no more.  If batches are
+ * under way, upstream will find that the connection is active, as with a query,
+ * and ask the server to stop.  Raises nothing, and waits for nobody.
  */
 void
-AioFdwLeavePipeline(PGconn *conn, PgFdwConnState *state)
+AioFdwForgetPipeline(PGconn *conn, PgFdwConnState *state)
 {
 	Pipeline   *pipeline;
-	TimestampTz now;
-	TimestampTz endtime;
-	TimestampTz cancel_at;
 	bool		synced;
 
 	/* what is pending otherwise is not ours, and may be freed memory */
@@ -589,24 +582,36 @@ AioFdwLeavePipeline(PGconn *conn, PgFdwConnState *state)
 	synced = pipeline != NULL && pipeline->synced;
 	if (pipeline != NULL)
 		delete_pipeline(pipeline);
-	if (!synced && !PQpipelineSync(conn))
-		return;
+	if (!synced)
+		(void) PQpipelineSync(conn);
 
-	now = GetCurrentTimestamp();
-	endtime = TimestampTzPlusMilliseconds(now, LEAVE_TIMEOUT);
-	cancel_at = now;
+	/* all may have been answered */
+	(void) drain(conn);
+	if (PQpipelineStatus(conn) == PQ_PIPELINE_OFF)
+		PQsetnonblocking(conn, 0);
+}
+
+/*
+ * The server has been asked to stop: leave pipeline mode, so that upstream can
+ * go on as after a query, with the same limits of time.  If that fails, or the
+ * time is over, upstream will find the connection unusable.  Raises nothing.
+ */
+void
+AioFdwLeavePipeline(PGconn *conn, TimestampTz endtime, TimestampTz cancel_at)
+{
+	if (PQpipelineStatus(conn) == PQ_PIPELINE_OFF)
+		return;
 	for (;;)
 	{
+		TimestampTz now = GetCurrentTimestamp();
 		int			left;
 		long		timeout;
 
-		now = GetCurrentTimestamp();
 		if (now >= endtime)
 			return;
 		if (now >= cancel_at)
 		{
-			if (libpqsrv_cancel(conn, endtime) != NULL)
-				return;
+			(void) libpqsrv_cancel(conn, endtime);
 			cancel_at = TimestampTzPlusMilliseconds(now, CANCEL_AGAIN);
 		}
 		left = PQflush(conn);

@@ -31,3 +31,17 @@ pgfdw_abort_cleanup(ConnCacheEntry *entry, bool toplevel)
 	if (PQtransactionStatus(entry->conn) == PQTRANS_ACTIVE)
 		return;
 }
+
+static bool
+pgfdw_cancel_query_end(PGconn *conn, TimestampTz endtime,
+					   TimestampTz retrycanceltime, bool consume_input)
+{
+	PGresult   *result;
+
+	if (consume_input && !PQconsumeInput(conn))
+	{
+		report(conn);
+		return false;
+	}
+	return get_result(conn, endtime, retrycanceltime, &result);
+}

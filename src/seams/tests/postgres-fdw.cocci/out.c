@@ -29,7 +29,22 @@ pgfdw_abort_cleanup(ConnCacheEntry *entry, bool toplevel)
 {
 	entry->changing_xact_state = true;
 	entry->have_error = true;
-	AioFdwLeavePipeline(entry->conn, &entry->state);
+	AioFdwForgetPipeline(entry->conn, &entry->state);
 	if (PQtransactionStatus(entry->conn) == PQTRANS_ACTIVE)
 		return;
+}
+
+static bool
+pgfdw_cancel_query_end(PGconn *conn, TimestampTz endtime,
+					   TimestampTz retrycanceltime, bool consume_input)
+{
+	PGresult   *result;
+
+	AioFdwLeavePipeline(conn, endtime, retrycanceltime);
+	if (consume_input && !PQconsumeInput(conn))
+	{
+		report(conn);
+		return false;
+	}
+	return get_result(conn, endtime, retrycanceltime, &result);
 }
