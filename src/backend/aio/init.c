@@ -311,6 +311,7 @@ AioInitialize(void)
 							NULL, AioAssignDebugSeed, NULL);
 #endif
 
+	AioWorkerInitialize();
 	AioWriteInitialize();
 	AioPreallocationInitialize();
 	AioTableGateInitialize();

@@ -73,6 +73,9 @@ extern void AioUringTestDamage(void);
 #endif
 #endif
 
+/* read_ahead.c: a page is being asked for ahead of need */
+extern bool aio_reading_ahead;
+
 /* submit.c */
 extern void AioBatchOpen(void);
 extern void AioBatchConsider(void);

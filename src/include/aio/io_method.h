@@ -37,6 +37,7 @@ extern void AioWorkerWait(Latch *latch, int events, long timeout,
 
 /* method_worker_internals.c */
 extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
+extern void AioWorkerInitialize(void);
 
 /* method_io_uring_internals.c */
 #ifdef IOMETHOD_IO_URING_ENABLED

@@ -58,6 +58,8 @@ static dclist_head unused = DCLIST_STATIC_INIT(unused);
 /* pages of those in flight */
 static int	pages_in_flight = 0;
 
+bool		aio_reading_ahead = false;
+
 bool		aio_read_ahead_used = false;
 
 /* The buffer of a page that is in memory or on its way, or -1. */
@@ -191,8 +193,17 @@ begin_read(Relation rel, SMgrRelation smgr, char persistence,
 	for (int i = 0; i < n; i++)
 		read->buffers[i] = InvalidBuffer;
 	AioBatchOpen();
-	if (!StartReadBuffers(&read->operation, read->buffers, block, &begun, 0))
-		pgaio_wref_clear(&read->operation.io_wref);
+	aio_reading_ahead = true;
+	PG_TRY();
+	{
+		if (!StartReadBuffers(&read->operation, read->buffers, block, &begun, 0))
+			pgaio_wref_clear(&read->operation.io_wref);
+	}
+	PG_FINALLY();
+	{
+		aio_reading_ahead = false;
+	}
+	PG_END_TRY();
 
 	/* pages that the I/O does not cover may be pinned, too */
 	for (int i = 0; i < n; i++)
