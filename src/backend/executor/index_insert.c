@@ -41,6 +41,7 @@
 #include "aio/stats.h"
 #include "aio/task.h"
 #include "catalog/catalog.h"
+#include "catalog/pg_trigger.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
@@ -320,6 +321,28 @@ AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 }
 
 /*
+ * Is anything of this table evaluated after the entries of a row, and before
+ * those of the next?  What AFTER triggers do comes later, but not whether they
+ * are to do it.
+ */
+static bool
+evaluates_between_rows(const ResultRelInfo *rri)
+{
+	const TriggerDesc *triggers = rri->ri_TrigDesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (TRIGGER_FOR_ROW(trigger->tgtype) &&
+			TRIGGER_FOR_INSERT(trigger->tgtype) &&
+			TRIGGER_FOR_AFTER(trigger->tgtype) && trigger->tgqual != NULL)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Insert the index entries of rows that COPY, or INSERT (row_buffer.c), has
  * inserted into the heap.
  *
@@ -336,7 +359,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 					CommandId cid, EState *estate,
 					CopyFromState cstate, const uint64 *linenos)
 {
-	bool		tasks = find_policy(rri) != NULL;
+	bool		tasks = !evaluates_between_rows(rri) && find_policy(rri) != NULL;
 	AioTableBacklog *table = NULL;
 	AioInsertBatch batch = {0};
 

@@ -240,6 +240,12 @@ class Trigger:
         plan.trigger('AFTER INSERT OR UPDATE', 'ROW', "RAISE NOTICE 'odd %', NEW.id; RETURN NULL;",
                      condition='WHEN (NEW.v % 97 = 1)')
 
+    def condition_notes(plan):
+        plan.trigger('AFTER INSERT OR UPDATE', 'ROW', 'RETURN NULL;', condition='WHEN (traced(NEW.id) % 3 = 1)')
+
+    def condition_fails(plan):
+        plan.trigger('AFTER INSERT OR UPDATE', 'ROW', 'RETURN NULL;', condition='WHEN (100 / (NEW.id % 50 - 13) > 0)')
+
     def writes_same(plan):
         plan.trigger('AFTER INSERT', 'ROW', 'IF NEW.id < 100000 THEN UPDATE t SET v = v + 1 WHERE id = NEW.id - 1; END IF;'
                      ' RETURN NULL;')

@@ -95,6 +95,33 @@ COPY t FROM STDIN WITH (ON_ERROR ignore);
 \echo :LAST_ERROR_SQLSTATE
 SELECT count(*) FROM t WHERE id > 2000;
 
+-- COPY asks after each row whether a trigger is to be fired, also if the
+-- entries of the next rows fail
+CREATE TABLE asked (id int PRIMARY KEY, divisor int);
+CREATE FUNCTION notes(n int) RETURNS bool LANGUAGE plpgsql AS 'BEGIN IF n % 2 = 0 THEN RAISE NOTICE ''row %'', n; END IF; RETURN false; END';
+CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER asks AFTER INSERT ON asked FOR EACH ROW WHEN (1 / NEW.divisor > 0) EXECUTE FUNCTION never();
+COPY asked FROM STDIN;
+1	1
+2	0
+3	1
+3	1
+\.
+\echo :LAST_ERROR_SQLSTATE
+DROP TRIGGER asks ON asked;
+CREATE TRIGGER asks AFTER INSERT ON asked FOR EACH ROW WHEN (notes(NEW.id)) EXECUTE FUNCTION never();
+COPY asked FROM STDIN;
+1	1
+2	1
+3	1
+4	1
+3	1
+6	1
+\.
+\echo :LAST_ERROR_SQLSTATE
+DROP TABLE asked;
+DROP FUNCTION notes, never;
+
 -- nothing is left behind, and the table goes on
 VACUUM t;
 SELECT complaints('t');
