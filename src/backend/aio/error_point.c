@@ -206,5 +206,8 @@ AioIsTrueOrUnknown(bool (*question) (void *arg), void *arg)
 {
 	Asked		asked = {question, arg, true};
 
+	/* a function that an index calls may run queries, with its page locked */
+	if (AioHeldLWLocks() > 0 || AioHoldsPageLock())
+		return true;
 	return !AioTry(ask, &asked, NULL, NULL) || asked.answer;
 }

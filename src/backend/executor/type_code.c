@@ -207,10 +207,20 @@ AioFamilyHas(Oid family, bool (*test) (Oid funcid))
 	return result;
 }
 
+/*
+ * Could this function, which is called in the midst of another one of
+ * PostgreSQL's and named by nothing, do anything but compute a value?
+ */
+bool
+AioSupportIsAnybodys(Oid funcid)
+{
+	return AioFunctionIsAnybodys(funcid) || !AioFunctionIsTrusted(funcid);
+}
+
 static bool
 operator_is_anybodys(Oid operator)
 {
-	return operator >= FirstGenbkiObjectId && AioFunctionIsAnybodys(get_opcode(operator));
+	return operator >= FirstGenbkiObjectId && AioSupportIsAnybodys(get_opcode(operator));
 }
 
 /* Likewise, any function that comparing or making a range may call. */
@@ -224,9 +234,9 @@ range_is_anybodys(Oid type)
 		return true;
 	entry = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
 	return entry->rngelemtype == NULL ||
-		AioFunctionIsAnybodys(entry->rng_cmp_proc_finfo.fn_oid) ||
-		AioFunctionIsAnybodys(entry->rng_canonical_finfo.fn_oid) ||
-		AioFunctionIsAnybodys(entry->rng_subdiff_finfo.fn_oid);
+		AioSupportIsAnybodys(entry->rng_cmp_proc_finfo.fn_oid) ||
+		AioSupportIsAnybodys(entry->rng_canonical_finfo.fn_oid) ||
+		AioSupportIsAnybodys(entry->rng_subdiff_finfo.fn_oid);
 }
 
 /*
@@ -281,9 +291,9 @@ AioClassesRunUserCode(Oid type)
 	return operator_is_anybodys(entry->eq_opr) ||
 		operator_is_anybodys(entry->lt_opr) ||
 		operator_is_anybodys(entry->gt_opr) ||
-		AioFunctionIsAnybodys(entry->cmp_proc) ||
-		AioFunctionIsAnybodys(entry->hash_proc) ||
-		AioFunctionIsAnybodys(entry->hash_extended_proc);
+		AioSupportIsAnybodys(entry->cmp_proc) ||
+		AioSupportIsAnybodys(entry->hash_proc) ||
+		AioSupportIsAnybodys(entry->hash_extended_proc);
 }
 
 /* Does making a value of a base type of its text, or of what a worker sends? */

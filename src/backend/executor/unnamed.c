@@ -56,9 +56,9 @@ hashing_is_anybodys(Oid operator)
 	Oid			hash[2];
 
 	return OidIsValid(operator) &&
-		(AioFunctionIsAnybodys(get_opcode(operator)) ||
+		(AioSupportIsAnybodys(get_opcode(operator)) ||
 		 (get_op_hash_functions(operator, &hash[0], &hash[1]) &&
-		  (AioFunctionIsAnybodys(hash[0]) || AioFunctionIsAnybodys(hash[1]))));
+		  (AioSupportIsAnybodys(hash[0]) || AioSupportIsAnybodys(hash[1]))));
 }
 
 /*
@@ -87,7 +87,7 @@ operator_is_anybodys(Oid operator)
 
 	/* a sort compares, and finds out what is equal */
 	return get_ordering_op_properties(operator, &family, &type, &kind) &&
-		AioFamilyHas(family, AioFunctionIsAnybodys);
+		AioFamilyHas(family, AioSupportIsAnybodys);
 }
 
 static bool
@@ -106,7 +106,7 @@ any_family_is_anybodys(const Oid *families, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		if (AioFamilyHas(families[i], AioFunctionIsAnybodys))
+		if (AioFamilyHas(families[i], AioSupportIsAnybodys))
 			return true;
 	}
 	return false;
@@ -154,7 +154,7 @@ output_is_anybodys(Node *value)
 	if (type < FirstGenbkiObjectId)
 		return false;
 	getTypeOutputInfo(type, &output, &is_varlena);
-	return AioFunctionIsAnybodys(output);
+	return AioSupportIsAnybodys(output);
 }
 
 static bool
@@ -254,8 +254,8 @@ array_operator_is_anybodys(ScalarArrayOpExpr *node)
 	/* elements are compared with the value, but not with each other */
 	return !OidIsValid(element) || AioComparingRunsUserCode(element) ||
 		AioComparingRunsUserCode(exprType(linitial(node->args))) ||
-		AioFunctionIsAnybodys(node->hashfuncid) ||
-		AioFunctionIsAnybodys(node->negfuncid);
+		AioSupportIsAnybodys(node->hashfuncid) ||
+		AioSupportIsAnybodys(node->negfuncid);
 }
 
 /*
@@ -292,7 +292,7 @@ row_comparison_is_anybodys(const RowCompareExpr *node)
 {
 	foreach_oid(family, node->opfamilies)
 	{
-		if (AioFamilyHas(family, AioFunctionIsAnybodys))
+		if (AioFamilyHas(family, AioSupportIsAnybodys))
 			return true;
 	}
 	return comparing_arguments_is_anybodys(node->largs) ||
@@ -449,8 +449,8 @@ window_is_anybodys(const Plan *input, const WindowAgg *window)
 								window->partOperators) ||
 		columns_are_anybodys(input, window->ordNumCols, window->ordColIdx,
 							 window->ordOperators) ||
-		AioFunctionIsAnybodys(window->startInRangeFunc) ||
-		AioFunctionIsAnybodys(window->endInRangeFunc);
+		AioSupportIsAnybodys(window->startInRangeFunc) ||
+		AioSupportIsAnybodys(window->endInRangeFunc);
 }
 
 /* Does looking up the keys of a Memoize node?  Bytes are not a type's. */
@@ -527,7 +527,7 @@ pruning_is_anybodys(PlanState *state)
 	{
 		foreach_oid(function, step->cmpfns)
 		{
-			if (AioFunctionIsAnybodys(function))
+			if (AioSupportIsAnybodys(function))
 				return true;
 		}
 		if (comparing_arguments_is_anybodys(step->exprs))

@@ -45,6 +45,7 @@ extern List *AioFunctionsOfAggregate(Oid funcid);
 extern bool AioFunctionIsUserCode(Oid funcid);
 extern bool AioFunctionIsAnybodys(Oid funcid);
 extern bool AioFunctionIsTrusted(Oid funcid);
+extern bool AioSupportIsAnybodys(Oid funcid);
 extern bool AioFamilyHas(Oid family, bool (*test) (Oid funcid));
 extern bool AioComparingRunsUserCode(Oid type);
 extern bool AioClassesRunUserCode(Oid type);

@@ -14,8 +14,9 @@
  * and a tuple_insert() that counts.  copy_numbers() has COPY call the extension
  * for its input, values_of_another_time() has rows go to a receiver of its own,
  * and wrap_receivers() has those of all statements pass one, that calls itself
- * what theirs does.  querying_elements(), querying_hash() and deep_compare()
- * are what an index calls, and run queries or have much on the stack.
+ * what theirs does.  querying_elements(), querying_hash(), querying_compare()
+ * and deep_compare() are what an index calls, and run queries or have much on
+ * the stack.
  *
  * The code of each runs in the session that counts; nothing is shared.
  *
@@ -62,6 +63,7 @@ PG_FUNCTION_INFO_V1(calls);
 PG_FUNCTION_INFO_V1(querying_elements);
 PG_FUNCTION_INFO_V1(querying_hash);
 PG_FUNCTION_INFO_V1(deep_compare);
+PG_FUNCTION_INFO_V1(querying_compare);
 PG_FUNCTION_INFO_V1(register_again);
 PG_FUNCTION_INFO_V1(register_contradiction);
 
@@ -497,4 +499,17 @@ deep_compare(PG_FUNCTION_ARGS)
 	if (frame[1024] != 0)
 		elog(ERROR, "the stack has changed");
 	return btint4cmp(fcinfo);
+}
+
+/* Of points, which have no operator class of PostgreSQL's. */
+Datum
+querying_compare(PG_FUNCTION_ARGS)
+{
+	Point	   *a = PG_GETARG_POINT_P(0);
+	Point	   *b = PG_GETARG_POINT_P(1);
+
+	query();
+	if (a->x != b->x)
+		PG_RETURN_INT32(a->x < b->x ? -1 : 1);
+	PG_RETURN_INT32(a->y < b->y ? -1 : a->y > b->y);
 }

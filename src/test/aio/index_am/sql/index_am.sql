@@ -155,6 +155,18 @@ RESET enable_seqscan;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 
+-- also where nothing names them: of the elements of arrays
+CREATE OPERATOR CLASS querying_points DEFAULT FOR TYPE point USING btree AS
+    OPERATOR 1 <<, OPERATOR 2 <<|, OPERATOR 3 ~=, OPERATOR 4 |>>, OPERATOR 5 >>,
+    FUNCTION 1 querying_compare(point, point);
+CREATE TABLE pointed (id int, p point[]);
+CREATE INDEX ON pointed USING gin (p);
+CREATE INDEX ON pointed (id);
+INSERT INTO pointed SELECT i, ARRAY[point(i % 10, i % 7), point(i % 7, 1)] FROM generate_series(1, 1500) i;
+SET enable_seqscan = off;
+SELECT count(*) FROM pointed WHERE p @> ARRAY[point(3, 3)];
+RESET enable_seqscan;
+
 -- what is not accepted
 SELECT register_again();
 SELECT register_contradiction();
