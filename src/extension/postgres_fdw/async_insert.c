@@ -239,6 +239,29 @@ report_end(PGconn *conn, PGresult *res, const char *sql)
 }
 
 /*
+ * The last words of a server whose connection was found to be lost while
+ * something was sent, if they have arrived, or NULL.
+ */
+static PGresult *
+find_last(PGconn *conn)
+{
+	int			nothing = 0;
+
+	while (PQstatus(conn) == CONNECTION_BAD && nothing < 2)
+	{
+		PGresult   *res = PQgetResult(conn);
+
+		if (res == NULL)
+			nothing++;
+		else if (is_last(res))
+			return res;
+		else
+			PQclear(res);
+	}
+	return NULL;
+}
+
+/*
  * All batches of a pipeline have failed, because of this result, of what is
  * expected first, or, if it is NULL, of what libpq says.  Raise that; their
  * statement will, too.
@@ -264,6 +287,8 @@ fail_pipeline(Pipeline *pipeline, PGresult *res)
 	/* as data, as others need it, too */
 	PG_TRY();
 	{
+		if (res == NULL)
+			res = find_last(conn);
 		if (res != NULL && is_last(res))
 			report_end(conn, res, sql);
 		pgfdw_report_error(ERROR, res, conn, true, sql);
