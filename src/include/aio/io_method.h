@@ -38,6 +38,7 @@ extern void AioWorkerWait(Latch *latch, int events, long timeout,
 /* method_worker_internals.c */
 extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
 extern void AioWorkerInitialize(void);
+extern void AioWorkerTakeBack(PgAioHandle *ioh);
 
 /* method_io_uring_internals.c */
 #ifdef IOMETHOD_IO_URING_ENABLED

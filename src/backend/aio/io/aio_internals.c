@@ -10,6 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "aio/io_method.h"
 #include "aio/usage.h"
 
 /* so long a wait lasts before it is looked whether the I/O is submitted */
@@ -27,7 +28,7 @@ wait_until_submitted(PgAioHandle *ioh, uint64 ref_generation)
 	PgAioHandleState state;
 	bool		slept = false;
 
-	if (ioh->owner_procno == MyProcNumber || pgaio_method_ops->wait_one == NULL)
+	if (pgaio_method_ops->wait_one == NULL)
 		return;
 	while (!pgaio_io_was_recycled(ioh, ref_generation, &state) &&
 		   (state == PGAIO_HS_DEFINED || state == PGAIO_HS_STAGED))
@@ -47,7 +48,10 @@ static void
 pgaio_io_wait(PgAioHandle *ioh, uint64 ref_generation)
 {
 	AioBeginWait(ioh, ref_generation);
-	wait_until_submitted(ioh, ref_generation);
+	if (ioh->owner_procno == MyProcNumber)
+		AioWorkerTakeBack(ioh);
+	else
+		wait_until_submitted(ioh, ref_generation);
 	upstream_pgaio_io_wait(ioh, ref_generation);
 	AioEndWait();
 }

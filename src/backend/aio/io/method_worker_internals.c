@@ -9,6 +9,8 @@
  * That is all I/O but the reads of upstream's streams.  It is handed to a
  * worker only if one is idle; else its process does it.  A read may also follow
  * others of its process from the same tablespace, which keeps workers busy.
+ * And who waits for an I/O that no worker has begun, even for a read of a
+ * stream, takes it back, lest I/O of ours take all workers.
  *
  * Tests: src/test/aio/wal/t/008_busy_workers.pl.
  *
@@ -17,6 +19,7 @@
  *-------------------------------------------------------------------------
  */
 #include "aio/io_internal.h"
+#include "aio/read.h"
 #include "aio/shared_state.h"
 #include "aio/task_status.h"
 #include "port/pg_bitutils.h"
@@ -35,14 +38,26 @@ static bool
 is_own(const PgAioHandle *ioh)
 {
 	return ioh->op != PGAIO_OP_READV || ioh->target != PGAIO_TID_SMGR ||
-		aio_current_task != NULL || aio_reading_ahead;
+		aio_current_task != NULL || aio_reading_ahead ||
+		aio_streamed_relation != NULL;
 }
 
 /* Will a worker be busy with it until it is complete? */
 static bool
 takes_worker(const PgAioHandle *ioh)
 {
-	return io_method == IOMETHOD_WORKER || (ioh->flags & PGAIO_HF_BUFFERED);
+	return io_method == IOMETHOD_WORKER || (ioh->flags & PGAIO_HF_BUFFERED) ||
+		ioh->op == AIO_OP_FALLOCATE;
+}
+
+/*
+ * With libaio, even a worker that is idle may have I/Os of others in flight,
+ * which only it can complete.
+ */
+static bool
+may_take_worker(const PgAioHandle *ioh)
+{
+	return io_method == IOMETHOD_WORKER || ioh->op != AIO_OP_FALLOCATE;
 }
 
 /*
@@ -197,9 +212,69 @@ AioWorkerSubmit(int n, PgAioHandle **ios)
 	/* while one is done here, a worker may become idle */
 	for (int i = 0; i < nown; i++)
 	{
-		if (!hand_over(own[i]))
+		if (!may_take_worker(own[i]) || !hand_over(own[i]))
 			pgaio_io_perform_synchronously(own[i]);
 	}
+}
+
+/* Take an I/O out of the queue, if it is still there. */
+static bool
+take_out(const PgAioHandle *ioh)
+{
+	PgAioWorkerSubmissionQueue *queue = io_worker_submission_queue;
+	uint32		mask = queue->size - 1;
+	int			id = pgaio_io_get_id((PgAioHandle *) ioh);
+	bool		found = false;
+
+	LWLockAcquire(AioWorkerSubmissionQueueLock, LW_EXCLUSIVE);
+	for (uint32 i = queue->tail; i != queue->head && !found; i = (i + 1) & mask)
+	{
+		if (queue->sqes[i] != id)
+			continue;
+		/* those before it move up */
+		for (; i != queue->tail; i = (i - 1) & mask)
+			queue->sqes[i] = queue->sqes[(i - 1) & mask];
+		queue->tail = (queue->tail + 1) & mask;
+		found = true;
+	}
+	LWLockRelease(AioWorkerSubmissionQueueLock);
+	return found;
+}
+
+/*
+ * The process that has submitted an I/O is about to wait for it.  If no worker
+ * has begun with it, they are busy with others, be they of upstream's or ours,
+ * and of whichever disk: then do it here.
+ *
+ * As in a worker, the file may have been closed meanwhile.  If it cannot be
+ * opened, the I/O fails, and so does whoever waits.
+ */
+void
+AioWorkerTakeBack(PgAioHandle *ioh)
+{
+	Assert(ioh->owner_procno == MyProcNumber);
+
+	/* a glance, as the queue is empty most of the time */
+	if (!AioUsesWorkers() || ioh->state != PGAIO_HS_SUBMITTED ||
+		io_worker_submission_queue->head == io_worker_submission_queue->tail ||
+		CritSectionCount > 0 || !take_out(ioh))
+		return;
+
+	HOLD_INTERRUPTS();
+	PG_TRY();
+	{
+		pgaio_io_reopen(ioh);
+	}
+	PG_CATCH();
+	{
+		START_CRIT_SECTION();
+		pgaio_io_process_completion(ioh, -ENOENT);
+		END_CRIT_SECTION();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	pgaio_io_perform_synchronously(ioh);
+	RESUME_INTERRUPTS();
 }
 
 static size_t

@@ -4,7 +4,8 @@
 # wait for I/O workers that are busy with reads of others, perhaps of a disk that
 # is slow or stalls: WAL is written, tables are extended, pages are read for
 # inserts and lookups, and checkpoints and backups written and read, while the
-# only worker is held up.
+# only worker is held up.  Nor does a scan wait for it, for a read that no worker
+# has begun.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,6 +35,7 @@ $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION injection_points;
 	CREATE EXTENSION aio;
+	CREATE EXTENSION pg_buffercache;
 	CREATE TABLE scanned AS SELECT i, repeat('x', 1000) AS pad FROM generate_series(1, 3000) i;
 	CREATE TABLE t (id int, a int, pad text);
 	CREATE INDEX t_id ON t (id);
@@ -57,9 +59,14 @@ $scans->query_until(qr/begun/, "\\echo begun\nSET synchronize_seqscans = off; SE
 wait_until($control, $held);
 
 my $before = $control->query_safe($started);
+my $evict = 'SELECT FROM pg_buffercache_evict_all()';
+$control->query_safe($evict);
 $writes->query_safe('BEGIN; ' . sprintf($insert, 70001, 80000) . '; COMMIT');
 pass('rows are inserted, and WAL is written and flushed');
+$control->query_safe($evict);
 is($writes->query_safe($lookup), 3000, 'rows are looked up');
+$control->query_safe($evict);
+is($writes->query_safe('SELECT count(pad) FROM t'), 70010, 'what another scan has asked the worker for, it reads itself');
 $writes->query_safe(sprintf("$insert; CHECKPOINT; SELECT pg_stat_force_next_flush()", 80001, 80001));
 pass('a checkpoint is made');
 cmp_ok($control->query_safe($started), '>', $before, 'pages were not in memory');
