@@ -301,6 +301,15 @@ AioInitialize(void)
 							GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("aio.debug_queue",
+							 "I/O is left to I/O workers, even if they are busy.",
+							 NULL,
+							 &aio_debug_queue,
+							 false,
+							 PGC_SIGHUP,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
 	DefineCustomIntVariable("aio.debug_seed",
 							"Seed of what is random with the other parameters for debugging.",
 							"0 gives each session an order of its own.",

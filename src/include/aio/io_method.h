@@ -37,6 +37,9 @@ extern void AioWorkerWait(Latch *latch, int events, long timeout,
 
 /* method_worker_internals.c */
 extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
+#ifdef USE_ASSERT_CHECKING
+extern PGDLLIMPORT bool aio_debug_queue;
+#endif
 extern void AioWorkerInitialize(void);
 extern void AioWorkerTakeBack(PgAioHandle *ioh);
 

@@ -19,6 +19,7 @@
  *-------------------------------------------------------------------------
  */
 #include "aio/io_internal.h"
+#include "aio/io_method.h"
 #include "aio/read.h"
 #include "aio/shared_state.h"
 #include "aio/task_status.h"
@@ -32,6 +33,13 @@
 
 StaticAssertDecl((LIBAIO_QUEUE_SIZE & (LIBAIO_QUEUE_SIZE - 1)) == 0,
 				 "a power of two");
+
+#ifdef USE_ASSERT_CHECKING
+/* aio.debug_queue: for tests that hold up the workers, and look who waits */
+bool		aio_debug_queue = false;
+#else
+#define aio_debug_queue false
+#endif
 
 /* Would a process of PostgreSQL's do this itself? */
 static bool
@@ -201,7 +209,7 @@ AioWorkerSubmit(int n, PgAioHandle **ios)
 	for (int i = 0; i < n; i++)
 	{
 		Assert(!pgaio_worker_needs_synchronous_execution(ios[i]));
-		if (is_own(ios[i]) && takes_worker(ios[i]))
+		if (!aio_debug_queue && is_own(ios[i]) && takes_worker(ios[i]))
 			own[nown++] = ios[i];
 		else
 			queued[nqueued++] = ios[i];
@@ -255,7 +263,8 @@ AioWorkerTakeBack(PgAioHandle *ioh)
 	Assert(ioh->owner_procno == MyProcNumber);
 
 	/* a glance, as the queue is empty most of the time */
-	if (!AioUsesWorkers() || ioh->state != PGAIO_HS_SUBMITTED ||
+	if (!AioUsesWorkers() || aio_debug_queue ||
+		ioh->state != PGAIO_HS_SUBMITTED ||
 		io_worker_submission_queue->head == io_worker_submission_queue->tail ||
 		CritSectionCount > 0 || !take_out(ioh))
 		return;

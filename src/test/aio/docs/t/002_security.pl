@@ -64,7 +64,7 @@ is($err, '', 'unless it has been granted; and a session is its own');
 my %user = map { ("aio.$_" => 1) } qw(await_foreign_inserts await_index_inserts batch_unique_keys bulk_flush_after direct_foreign_key_checks explain
   foreign_read_ahead index_batch_memory lookup_ahead max_tasks parallel_insert pipelined_commits quick_io_time
   debug_delay_completions debug_lookups debug_rows_before_batch debug_seed debug_spill debug_suspend);
-my %server = map { ("aio.$_" => 1) } qw(backup_buffers effective_io_method preallocation_size wal_syncs wal_write_ahead write_behind write_buffers);
+my %server = map { ("aio.$_" => 1) } qw(backup_buffers debug_queue effective_io_method preallocation_size wal_syncs wal_write_ahead write_behind write_buffers);
 foreach my $row (split /\n/, $node->safe_psql('postgres', q{SELECT name, context FROM pg_settings WHERE name LIKE 'aio.%'}))
 {
 	my ($name, $context) = split /\|/, $row;

@@ -16,10 +16,12 @@ use Test::More;
 
 my %methods = io_methods();
 my $direct = direct_io_works();
+my $has_debug = check_pg_config('#define USE_ASSERT_CHECKING 1');
+$methods{worker} //= 'server is built without assertions, and so without aio.debug_queue' unless $has_debug;
 
 # one whose I/O other processes complete, and one where this process does
 my ($own) = grep { !defined $methods{$_} } qw(io_uring libaio);
-foreach my $method (grep { defined } 'worker', $own)
+foreach my $method (grep { defined } (defined $methods{worker} ? undef : 'worker'), $own)
 {
 	subtest $method => sub { check($method) };
 }
@@ -32,6 +34,8 @@ sub check
 
 	$node->init;
 	$node->append_conf('postgresql.conf', "io_method = $method\nshared_buffers = 8MB\nbgwriter_lru_maxpages = 0\ndebug_io_direct = '@{[ $direct ? 'data' : '' ]}'");
+	# else who waits reads what no worker has begun to read
+	$node->append_conf('postgresql.conf', 'aio.debug_queue = on') if $has_debug;
 	$node->start;
 	$node->safe_psql('postgres', q{
 		CREATE EXTENSION aio;

@@ -15,12 +15,16 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+plan skip_all => 'server is built without assertions, and so without aio.debug_queue'
+  unless check_pg_config('#define USE_ASSERT_CHECKING 1');
+
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf(
 	'postgresql.conf', q{
 	io_method = worker
 	io_workers = 1
+	aio.debug_queue = on
 	io_max_concurrency = 32
 	debug_io_direct = data
 	shared_buffers = 8MB

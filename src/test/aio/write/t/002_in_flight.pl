@@ -18,12 +18,16 @@ if (($ENV{enable_injection_points} // '') ne 'yes')
 }
 
 my $point = 'aio-worker-after-reopen';
+plan skip_all => 'server is built without assertions, and so without aio.debug_queue'
+  unless check_pg_config('#define USE_ASSERT_CHECKING 1');
+
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf(
 	'postgresql.conf', q{
 	io_method = worker
 	io_workers = 1
+	aio.debug_queue = on
 	aio.wal_write_ahead = 0
 	debug_io_direct = data
 	shared_buffers = 1MB
