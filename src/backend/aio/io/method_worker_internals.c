@@ -225,7 +225,22 @@ AioWorkerSubmit(int n, PgAioHandle **ios)
 	}
 }
 
-/* Take an I/O out of the queue, if it is still there. */
+/* With the lock held: do all workers carry out something? */
+static bool
+all_are_busy(void)
+{
+	for (int i = 0; i < MAX_IO_WORKERS; i++)
+	{
+		if (io_worker_control->workers[i].in_use && carried_out[i].owner == 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Take an I/O out of the queue, if it is still there, and no worker is about to
+ * take the next.
+ */
 static bool
 take_out(const PgAioHandle *ioh)
 {
@@ -233,9 +248,12 @@ take_out(const PgAioHandle *ioh)
 	uint32		mask = queue->size - 1;
 	int			id = pgaio_io_get_id((PgAioHandle *) ioh);
 	bool		found = false;
+	bool		search;
 
 	LWLockAcquire(AioWorkerSubmissionQueueLock, LW_EXCLUSIVE);
-	for (uint32 i = queue->tail; i != queue->head && !found; i = (i + 1) & mask)
+	search = all_are_busy();
+	for (uint32 i = queue->tail; search && i != queue->head && !found;
+		 i = (i + 1) & mask)
 	{
 		if (queue->sqes[i] != id)
 			continue;
