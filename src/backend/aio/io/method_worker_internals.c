@@ -9,8 +9,8 @@
  * That is all I/O but the reads of upstream's streams.  It is handed to a
  * worker only if one is idle; else its process does it.  A read may also follow
  * others of its process from the same tablespace, which keeps workers busy.
- * And who waits for an I/O that no worker has begun, even for a read of a
- * stream, takes it back, lest I/O of ours take all workers.
+ * And who waits for an I/O that no worker has begun, as all are busy, takes it
+ * back, even a read of a stream, lest I/O of ours take all workers.
  *
  * Tests: src/test/aio/wal/t/008_busy_workers.pl.
  *
