@@ -70,7 +70,7 @@ may_take_worker(const PgAioHandle *ioh)
 
 /*
  * Whose reads of which tablespace may follow each other in the queue.  All zero
- * for what nothing may follow.
+ * where there is no I/O.
  */
 typedef struct QueueKey
 {
@@ -242,11 +242,11 @@ all_are_busy(void)
  * take the next.
  */
 static bool
-take_out(const PgAioHandle *ioh)
+take_out(PgAioHandle *ioh)
 {
 	PgAioWorkerSubmissionQueue *queue = io_worker_submission_queue;
 	uint32		mask = queue->size - 1;
-	int			id = pgaio_io_get_id((PgAioHandle *) ioh);
+	int			id = pgaio_io_get_id(ioh);
 	bool		found = false;
 	bool		search;
 
