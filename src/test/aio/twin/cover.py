@@ -62,6 +62,18 @@ def anything(rng):
     return possible(possible(values, rng))
 
 
+def with_(only, rng, is_plain):
+    """These values, with others at random, or with plain ones."""
+    values = {name: next(iter(choices)) for name, choices in DIMENSIONS.items()}
+    while True:
+        # values that make no sense with these are drawn again
+        drawn = possible({**(values if is_plain else anything(rng)), **only}, rng)
+        if all(drawn[name] == value for name, value in only.items()):
+            return drawn
+        if is_plain:
+            return {**values, **only}
+
+
 class Coverage:
     def __init__(self):
         self.all = {frozenset(pair) for pair in pairs()}
