@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * slots.h
- *	  Slots of which a process has a fixed number, and who has none left ends:
- *	  what we take comes on top of what upstream has for everybody.
+ *	  Slots of which a process, or a server, has a fixed number, and who has
+ *	  none left ends: what we take comes on top of what upstream has for
+ *	  everybody.
  *
  * INVARIANT-107: an extension finds as many free slots as in PostgreSQL.  Who
  * registers one more of these counts it here.
@@ -38,5 +39,10 @@
 
 #define AIO_TIMEOUT_IS_OURS(id) \
 	((id) > MAX_TIMEOUTS && (id) < MAX_TIMEOUTS + AIO_TIMEOUTS)
+
+/*
+ * WaitEventExtensionNew(): of commits, table gates, foreign inserts and backups
+ */
+#define AIO_WAIT_EVENTS	4
 
 #endif							/* AIO_SLOTS_H */

@@ -32,6 +32,7 @@
 #include "utils/syscache.h"
 #include "utils/timeout.h"
 #include "utils/varlena.h"
+#include "utils/wait_event.h"
 
 PG_MODULE_MAGIC;
 
@@ -109,6 +110,17 @@ test_aio_hooks_take_slots(PG_FUNCTION_ARGS)
 		for (int i = 0; i < PG_GETARG_INT32(2); i++)
 			(void) RegisterTimeout(USER_TIMEOUT, at_timeout);
 	}
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(test_aio_hooks_take_wait_events);
+
+/* Name so many wait events. */
+Datum
+test_aio_hooks_take_wait_events(PG_FUNCTION_ARGS)
+{
+	for (int i = 0; i < PG_GETARG_INT32(0); i++)
+		(void) WaitEventExtensionNew(psprintf("TestAioHooks%d", i));
 	PG_RETURN_VOID();
 }
 

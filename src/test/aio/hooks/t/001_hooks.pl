@@ -121,6 +121,9 @@ $node->safe_psql('postgres', q{
 $node->wait_for_catchup('s');
 is($node->safe_psql('subscriber', 'SELECT count(*), sum(k - id) FROM r'), '5000|1499', 'and in the worker of a subscription');
 ok(!$node->log_contains(qr/out of \w+ slots|cannot add more timeout/, 0), 'no process has run out of places');
+is($node->safe_psql('postgres', q{
+	CREATE FUNCTION take_wait_events(int) RETURNS void LANGUAGE c AS 'test_aio_hooks', 'test_aio_hooks_take_wait_events';
+	SELECT take_wait_events(127)}), '', 'an extension names as many wait events as in PostgreSQL');
 $node->safe_psql('subscriber', 'DROP SUBSCRIPTION s');
 $node->stop;
 
