@@ -436,9 +436,7 @@ static AioTableBacklog *
 make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 {
 	AioTableBacklog *table;
-	bool		any = false;
 	bool		keys = false;
-	bool		later_rows = false; /* have no side effects */
 
 	table = MemoryContextAllocZero(statement->context,
 								   offsetof(AioTableBacklog, indexes) +
@@ -455,26 +453,14 @@ make_table(AioStatementBacklog *statement, ResultRelInfo *rri)
 		if (backlog->batch.index == NULL)
 			continue;
 		backlog->collects = may_collect(backlog);
-		any |= backlog->collects;
 		keys |= backlog->collects && backlog->batch.unique;
 	}
-	if (keys || (any && IsolationIsSerializable()))
-		later_rows = AioLaterRowsHaveNoSideEffects(rri, statement->estate,
-												   statement->cstate);
-	if (keys && !(keys_can_wait(table) && later_rows))
+	if (keys && !(keys_can_wait(table) &&
+				  AioLaterRowsHaveNoSideEffects(rri, statement->estate,
+												statement->cstate)))
 	{
 		for (int i = 0; i < table->nindexes; i++)
 			table->indexes[i].collects &= !table->indexes[i].batch.unique;
-	}
-
-	/*
-	 * Inserting any entry may raise a serialization failure, which is not for
-	 * a function to catch that happens to have it inserted.
-	 */
-	if (any && IsolationIsSerializable() && !later_rows)
-	{
-		for (int i = 0; i < table->nindexes; i++)
-			table->indexes[i].collects = false;
 	}
 	table->only_collects = true;
 	AioSumUpTable(table);
@@ -507,6 +493,7 @@ AioGetTableBacklog(ResultRelInfo *rri, EState *estate, CommandId cid,
 	TableByRri *entry;
 	bool		found;
 
+	Assert(!IsolationIsSerializable());
 	if (aio_index_batch_memory == 0)
 		return NULL;
 	if (likely(table != NULL && table->rri == rri &&

@@ -21,6 +21,9 @@
  * - An exclusion constraint is checked when everything before it is done.
  * - The error raised is that of the first row that fails (scope.c).
  *
+ * INVARIANT-116: a serializable transaction inserts an entry when, and only if,
+ * PostgreSQL would.
+ *
  * index_policy.c decides which indexes take part.  Temporary tables do not:
  * their pages are never locked.  And as a task costs some per cent of an
  * insert whose pages are in memory, a table does without tasks while all that
@@ -34,6 +37,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "aio/index_backlog.h"
 #include "aio/index_insert.h"
 #include "aio/index_policy.h"
@@ -105,6 +109,14 @@ find_policy(ResultRelInfo *rri)
 
 	if (!aio_await_index_inserts || rri->ri_NumIndices == 0 ||
 		!AioScopeAllowed())
+		return NULL;
+
+	/*
+	 * Each entry may meet a conflict of serializable transactions, and what
+	 * has been found out of one by then is not taken back by an error of
+	 * another row, or index.
+	 */
+	if (IsolationIsSerializable())
 		return NULL;
 
 	/*

@@ -28,6 +28,7 @@
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "aio/backlog.h"
 #include "aio/index_backlog.h"
 #include "aio/index_insert.h"
@@ -203,7 +204,8 @@ AioBufferRow(ModifyTableState *mtstate, ResultRelInfo *rri,
 	AioStatementBacklog *statement;
 	AioTableBacklog *table;
 
-	if (!aio_await_index_inserts || mtstate->operation != CMD_INSERT)
+	if (!aio_await_index_inserts || mtstate->operation != CMD_INSERT ||
+		IsolationIsSerializable())
 		return false;
 	table = AioGetTableBacklog(rri, estate, estate->es_output_cid, NULL);
 	if (table == NULL)

@@ -47,7 +47,6 @@
 #include "leaf_wal.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "storage/predicate.h"
 #include "utils/rel.h"
 
 /* what XLOG_BTREE_INSERT_LEAF has besides, but for the tuple */
@@ -492,8 +491,7 @@ AioBtreeFindSplit(Relation rel, Page page, OffsetNumber newitemoff,
  * is pinned and locked exclusively, and stays so.  Sets *added to how many
  * entries have been put, and returns why the next one was not.
  *
- * Raises the errors of comparison functions, and serialization failures, before
- * it changes anything.
+ * Raises the errors of comparison functions, before it changes anything.
  */
 AioBtreeFillEnd
 AioBtreeFill(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
@@ -573,7 +571,6 @@ AioBtreeFill(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 
 	if (found > 0)
 	{
-		CheckForSerializableConflictIn(index, NULL, BufferGetBlockNumber(leaf));
 		add_entries(index, leaf, entries, positions, found, items);
 		*added = found;
 	}

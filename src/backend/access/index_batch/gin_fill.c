@@ -22,19 +22,10 @@
  * leaf, nor an interrupt for the end of a critical section, longer than for a
  * few of upstream's inserts.
  *
- * INVARIANT-78: serializable scans that could have found a row are noticed.  A
- * scan locks, with the page locked, each leaf where a key it looks for is or
- * would be, and the root of the key's posting tree; and, since what is in a
- * pending list may belong anywhere, the metapage.  With fastupdate, upstream's
- * insert checks the metapage only, as it changes nothing else; without, it
- * checks the leaf, or ginInsertItemPointers() the root.  Keys that go past the
- * pending list are like the latter: scans have locked those pages whatever the
- * index's options are, so the metapage need not be checked, which would find
- * conflicts that are none.  The leaf is checked while it is locked and before
- * it is changed: who has not found the rows has its lock by then.
+ * Serializable transactions collect no entries (INVARIANT-116), so that no page
+ * is checked for their conflicts.
  *
- * Tests: src/test/aio/index/t/011_gin_leaf.pl,
- *		  src/test/aio/isolation/specs/gin-serializable.spec.
+ * Tests: src/test/aio/index/t/011_gin_leaf.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -50,7 +41,6 @@
 #include "leaf_wal.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -188,9 +178,6 @@ prepare_visit(GinState *ginstate, Visit *visit, const AioGinKey *keys, uint32 n)
 			visit->changed_end = Max(visit->changed_end,
 									 (int) ((char *) old + item_bytes(old) - page));
 		}
-		if (visit->ntuples == 0)
-			CheckForSerializableConflictIn(ginstate->index, NULL,
-										   BufferGetBlockNumber(leaf));
 
 		leaf_tuple->tuple = AioGinFormLeafTuple(ginstate, key, old, leaf);
 		leaf_tuple->offset = position + nfresh;
@@ -351,7 +338,7 @@ visit_leaf(GinState *ginstate, Visit *visit, const AioGinKey *keys, uint32 n)
  * not in memory, but for those that a split needs.  Takes what memory it needs
  * from the current context, and gives it back.
  *
- * Raises the errors of comparison functions, and serialization failures.
+ * Raises the errors of comparison functions.
  */
 void
 AioGinInsertKeys(GinState *ginstate, const AioGinKey *keys, uint32 n)

@@ -50,7 +50,6 @@ AioBtreeInsertOnLeaf(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 		(void) xwait;
 		key->scantid = &tuple->t_tid;
 	}
-	CheckForSerializableConflictIn(batch->index, NULL, BufferGetBlockNumber(leaf));
 
 	/* with room there is no split, and so no need for the parents */
 	offset = _bt_findinsertloc(batch->index, &state, checks,
@@ -82,7 +81,6 @@ AioBtreeSplitBefore(AioIndexBatch *batch, BTScanInsert key, Buffer leaf,
 
 	Assert(P_ISLEAF(opaque) && offset > P_FIRSTDATAKEY(opaque));
 	Assert(is_root == (above == NULL));
-	CheckForSerializableConflictIn(index, NULL, block);
 	IncrBufferRefCount(leaf);
 	aio_btree_split_before = offset;
 	right = _bt_split(index, batch->heap, key, leaf, InvalidBuffer, offset,
