@@ -424,12 +424,16 @@ ExecInsertIndexTuples(ResultRelInfo *resultRelInfo, TupleTableSlot *slot,
  * Insert an entry on the backend's own stack.
  */
 static bool
-insert_inline(AioInsertBatch *batch, Relation index, Datum *values, bool *isnull,
-			  ItemPointer tid, Relation heap, IndexUniqueCheck check_unique,
-			  bool unchanged, IndexInfo *info)
+insert_inline(AioInsertBatch *batch, int position, Relation index, Datum *values,
+			  bool *isnull, ItemPointer tid, Relation heap,
+			  IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
 {
-	/* it may wait for transactions, or report a duplicate */
-	if (check_unique != UNIQUE_CHECK_NO || info->ii_ExclusionOps != NULL)
+	/*
+	 * It may wait for transactions, or report a duplicate; or its code looks
+	 * for rows whose entries tasks are inserting, as it may do anything.
+	 */
+	if (check_unique != UNIQUE_CHECK_NO || info->ii_ExclusionOps != NULL ||
+		batch->policy->indexes[position].looks)
 		AioScopeJoin(batch->scope);
 
 	/* a task that reported something has moved it */
@@ -593,7 +597,7 @@ AioIndexInsertInBatch(AioInsertBatch *batch, int position,
 	Assert(aio_current_scope == batch->scope);
 	ops = current_ops(batch, position);
 	if (ops == NULL || ops->concurrency == AIO_INDEX_NO_TASKS)
-		return insert_inline(batch, indexRelation, values, isnull, tid,
+		return insert_inline(batch, position, indexRelation, values, isnull, tid,
 							 heapRelation, checkUnique, indexUnchanged,
 							 indexInfo);
 	return insert_as_task(batch, ops, indexRelation, values, isnull, tid,

@@ -144,16 +144,6 @@ calls_user_code(Node *node, void *context)
 	return expression_tree_walker(node, calls_user_code, NULL);
 }
 
-/* What may be done with inserts into this index, or NULL if nothing. */
-static const AioIndexAmOps *
-index_ops(Relation index)
-{
-	Assert(index->rd_indam->aminsert != NULL);
-	if (!AioIndexIsTrusted(index))
-		return NULL;
-	return AioFindIndexAm(index->rd_indam->aminsert);
-}
-
 static void
 fill_policy(AioTablePolicy *policy, ResultRelInfo *rri)
 {
@@ -166,11 +156,15 @@ fill_policy(AioTablePolicy *policy, ResultRelInfo *rri)
 		Relation	index = rri->ri_IndexRelationDescs[i];
 		IndexInfo  *info = rri->ri_IndexRelationInfo[i];
 		AioIndexPolicy *p = &policy->indexes[i];
+		bool		trusted;
 
 		if (index == NULL)
 			continue;
+		Assert(index->rd_indam->aminsert != NULL);
+		trusted = AioIndexIsTrusted(index);
 		p->indexid = RelationGetRelid(index);
-		p->ops = index_ops(index);
+		p->ops = trusted ? AioFindIndexAm(index->rd_indam->aminsert) : NULL;
+		p->looks = !trusted || !AioFunctionIsTrusted(index->rd_amhandler);
 		if (calls_user_code((Node *) info->ii_Expressions, NULL) ||
 			calls_user_code((Node *) info->ii_Predicate, NULL))
 			policy->user_code = true;

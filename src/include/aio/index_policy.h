@@ -19,6 +19,8 @@ typedef struct AioIndexPolicy
 	Oid			indexid;
 	const AioIndexAmOps *ops;	/* NULL if entries are inserted as ever:
 								 * unknown access method, or user code */
+	bool		looks;			/* its code may be anybody's, and look into
+								 * other indexes */
 } AioIndexPolicy;
 
 typedef struct AioTablePolicy

@@ -36,6 +36,11 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Have "plain" run a query for each entry, with its value, or none any more; how
+-- many rows have been counted so far?
+CREATE FUNCTION plain_looks_for(query text) RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
 -- A heap for which only COPY may insert several rows at a time.
 CREATE FUNCTION single_handler(internal) RETURNS table_am_handler
 AS 'MODULE_PATHNAME' LANGUAGE C;

@@ -6,7 +6,8 @@
  *
  * Each is GiST under another name, with an aminsert() of its own that counts
  * how it is called.  "plain" has registered nothing, so its entries are
- * inserted as PostgreSQL always did.  "batched" has its entries collected and
+ * inserted as PostgreSQL always did, and it may look into other indexes
+ * meanwhile (plain_looks_for()).  "batched" has its entries collected and
  * drained, and allows as many tasks as GiST does.  "serial" allows one task at
  * a time.
  *
@@ -34,6 +35,7 @@
 #include "access/tableam.h"
 #include "aio/index_am.h"
 #include "aio/read.h"
+#include "catalog/pg_type.h"
 #include "commands/copy.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
@@ -64,6 +66,7 @@ PG_FUNCTION_INFO_V1(querying_elements);
 PG_FUNCTION_INFO_V1(querying_hash);
 PG_FUNCTION_INFO_V1(deep_compare);
 PG_FUNCTION_INFO_V1(querying_compare);
+PG_FUNCTION_INFO_V1(plain_looks_for);
 PG_FUNCTION_INFO_V1(register_again);
 PG_FUNCTION_INFO_V1(register_contradiction);
 
@@ -105,11 +108,45 @@ insert(AmCalls *calls, Relation index, Datum *values, bool *isnull,
 	return result;
 }
 
+/* What "plain" runs for each entry, with its value, or NULL. */
+static char *plain_query = NULL;
+static int	plain_found = 0;	/* by it */
+
+static void
+look_for(Datum value)
+{
+	Oid			type = POINTOID;
+	bool		isnull;
+
+	SPI_connect();
+	if (SPI_execute_with_args(plain_query, 1, &type, &value, NULL, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "not a query: %s", plain_query);
+	plain_found += DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+											   SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+}
+
+/* Begin to run a query for each entry, or end it; says how many were found. */
+Datum
+plain_looks_for(PG_FUNCTION_ARGS)
+{
+	int			found = plain_found;
+
+	if (plain_query != NULL)
+		pfree(plain_query);
+	plain_query = PG_ARGISNULL(0) ? NULL :
+		MemoryContextStrdup(TopMemoryContext, text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	plain_found = 0;
+	PG_RETURN_INT32(found);
+}
+
 static bool
 plain_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			 Relation heap, IndexUniqueCheck check_unique, bool unchanged,
 			 IndexInfo *info)
 {
+	if (plain_query != NULL)
+		look_for(values[0]);
 	return insert(&plain_calls, index, values, isnull, tid, heap, check_unique,
 				  unchanged, info);
 }

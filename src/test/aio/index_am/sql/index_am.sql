@@ -48,6 +48,22 @@ SELECT inserts, in_tasks, collected, drained FROM calls('plain');
 SELECT inserts, in_tasks > 0 AS in_tasks, collected, drained FROM calls('batched');
 SELECT inserts, tasks_at_a_time, collected, drained FROM calls('serial');
 
+-- It finds each row by the indexes before its own, of a few rows or of many.
+CREATE TABLE looked (id int, p point, q int);
+CREATE INDEX looked_id ON looked (id);
+CREATE INDEX looked_p ON looked USING plain (p);
+CREATE INDEX looked_q ON looked (q);
+INSERT INTO looked SELECT hashint4(n), point(hashint4(n), n), hashint4(-n) FROM generate_series(1, 2000) n;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT plain_looks_for('SELECT count(*) FROM looked WHERE id = $1[0]::int');
+INSERT INTO looked SELECT hashint4(n), point(hashint4(n), n), hashint4(-n) FROM generate_series(3001, 3200) n;
+SELECT plain_looks_for('SELECT count(*) FROM looked WHERE id = $1[0]::int');
+INSERT INTO looked SELECT hashint4(n), point(hashint4(n), n), hashint4(-n) FROM generate_series(4001, 5200) n;
+SELECT plain_looks_for(NULL);
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
 -- entries that are declined are inserted at once, others wait
 INSERT INTO batched_table
     SELECT id, CASE WHEN id % 4 = 0 THEN point(-1 - p[0], p[1]) ELSE p END FROM points;
