@@ -41,7 +41,7 @@ extern PGDLLIMPORT const struct IoMethodOps aio_libaio_ops;
 extern PGDLLIMPORT bool aio_debug_queue;
 #endif
 extern void AioWorkerInitialize(void);
-extern void AioWorkerTakeBack(PgAioHandle *ioh);
+extern bool AioWorkerTakeBack(PgAioHandle *ioh);
 
 /* method_io_uring_internals.c */
 #ifdef IOMETHOD_IO_URING_ENABLED

@@ -41,6 +41,24 @@ wait_until_submitted(PgAioHandle *ioh, uint64 ref_generation)
 }
 
 /*
+ * An I/O of this process may be in the queue of I/O workers, behind others that
+ * take long: look whenever they are busy.
+ */
+static void
+wait_until_begun(PgAioHandle *ioh, uint64 ref_generation)
+{
+	PgAioHandleState state;
+
+	if (likely(!AioWorkerTakeBack(ioh)))
+		return;
+	ConditionVariablePrepareToSleep(&ioh->cv);
+	while (!pgaio_io_was_recycled(ioh, ref_generation, &state) &&
+		   state == PGAIO_HS_SUBMITTED && AioWorkerTakeBack(ioh))
+		ConditionVariableSleep(&ioh->cv, WAIT_EVENT_AIO_IO_COMPLETION);
+	ConditionVariableCancelSleep();
+}
+
+/*
  * Wait for an I/O, and count that.  A seam gives upstream's function another
  * name, so that every caller comes here.
  */
@@ -49,7 +67,7 @@ pgaio_io_wait(PgAioHandle *ioh, uint64 ref_generation)
 {
 	AioBeginWait(ioh, ref_generation);
 	if (ioh->owner_procno == MyProcNumber)
-		AioWorkerTakeBack(ioh);
+		wait_until_begun(ioh, ref_generation);
 	else
 		wait_until_submitted(ioh, ref_generation);
 	upstream_pgaio_io_wait(ioh, ref_generation);

@@ -129,18 +129,38 @@ key_equals(QueueKey a, QueueKey b)
 	return a.owner == b.owner && a.target == b.target && a.space == b.space;
 }
 
+/* With the lock held: do all workers carry out something? */
+static bool
+all_are_busy(void)
+{
+	for (int i = 0; i < MAX_IO_WORKERS; i++)
+	{
+		if (io_worker_control->workers[i].in_use && carried_out[i].owner == 0)
+			return false;
+	}
+	return true;
+}
+
 /*
  * In a worker, with the lock held: in place of
- * pgaio_worker_submission_queue_consume().
+ * pgaio_worker_submission_queue_consume().  If it was the last that was idle,
+ * those whose I/O waits behind this one are told, who have counted on it.
  */
 static int
 AioWorkerConsume(void)
 {
+	PgAioWorkerSubmissionQueue *queue = io_worker_submission_queue;
 	int			index = pgaio_worker_submission_queue_consume();
+	bool		was_idle = carried_out[MyIoWorkerId].owner == 0;
 	QueueKey	none = {0};
 
 	carried_out[MyIoWorkerId] = index < 0 ? none :
 		key_of(&pgaio_ctl->io_handles[index]);
+	if (index >= 0 && was_idle && queue->tail != queue->head && all_are_busy())
+	{
+		for (uint32 i = queue->tail; i != queue->head; i = (i + 1) & (queue->size - 1))
+			ConditionVariableBroadcast(&pgaio_ctl->io_handles[queue->sqes[i]].cv);
+	}
 	return index;
 }
 
@@ -225,67 +245,61 @@ AioWorkerSubmit(int n, PgAioHandle **ios)
 	}
 }
 
-/* With the lock held: do all workers carry out something? */
-static bool
-all_are_busy(void)
-{
-	for (int i = 0; i < MAX_IO_WORKERS; i++)
-	{
-		if (io_worker_control->workers[i].in_use && carried_out[i].owner == 0)
-			return false;
-	}
-	return true;
-}
-
 /*
- * Take an I/O out of the queue, if it is still there, and no worker is about to
- * take the next.
+ * Is an I/O still in the queue?  If no worker is about to take the next, it is
+ * taken out of there.
  */
 static bool
-take_out(PgAioHandle *ioh)
+is_queued(PgAioHandle *ioh, bool *taken)
 {
 	PgAioWorkerSubmissionQueue *queue = io_worker_submission_queue;
 	uint32		mask = queue->size - 1;
 	int			id = pgaio_io_get_id(ioh);
-	bool		found = false;
-	bool		search;
+	uint32		i;
+	bool		found;
 
 	LWLockAcquire(AioWorkerSubmissionQueueLock, LW_EXCLUSIVE);
-	search = all_are_busy();
-	for (uint32 i = queue->tail; search && i != queue->head && !found;
-		 i = (i + 1) & mask)
+	for (i = queue->tail; i != queue->head && queue->sqes[i] != id;)
+		i = (i + 1) & mask;
+	found = i != queue->head;
+	*taken = found && all_are_busy();
+	if (*taken)
 	{
-		if (queue->sqes[i] != id)
-			continue;
 		/* those before it move up */
 		for (; i != queue->tail; i = (i - 1) & mask)
 			queue->sqes[i] = queue->sqes[(i - 1) & mask];
 		queue->tail = (queue->tail + 1) & mask;
-		found = true;
 	}
 	LWLockRelease(AioWorkerSubmissionQueueLock);
-	return found;
+	return found && !*taken;
 }
 
 /*
  * The process that has submitted an I/O is about to wait for it.  If no worker
- * has begun with it, they are busy with others, be they of upstream's or ours,
- * and of whichever disk: then do it here.
+ * has begun with it, and all are busy with others, be they of upstream's or
+ * ours, and of whichever disk, do it here.  Returns whether it is left in the
+ * queue: then to be asked again when its condition variable is signaled.
  *
  * As in a worker, the file may have been closed meanwhile.  If it cannot be
- * opened, the I/O fails, and so does whoever waits.
+ * opened, the I/O fails, without having begun, and so does whoever waits.
  */
-void
+bool
 AioWorkerTakeBack(PgAioHandle *ioh)
 {
+	bool		taken;
+
 	Assert(ioh->owner_procno == MyProcNumber);
 
 	/* a glance, as the queue is empty most of the time */
 	if (!AioUsesWorkers() || aio_debug_queue ||
 		ioh->state != PGAIO_HS_SUBMITTED ||
 		io_worker_submission_queue->head == io_worker_submission_queue->tail ||
-		CritSectionCount > 0 || !take_out(ioh))
-		return;
+		CritSectionCount > 0)
+		return false;
+	if (is_queued(ioh, &taken))
+		return true;
+	if (!taken)
+		return false;
 
 	HOLD_INTERRUPTS();
 	PG_TRY();
@@ -295,13 +309,14 @@ AioWorkerTakeBack(PgAioHandle *ioh)
 	PG_CATCH();
 	{
 		START_CRIT_SECTION();
-		pgaio_io_process_completion(ioh, -ENOENT);
+		pgaio_io_process_completion(ioh, -ECANCELED);
 		END_CRIT_SECTION();
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	pgaio_io_perform_synchronously(ioh);
 	RESUME_INTERRUPTS();
+	return false;
 }
 
 static size_t

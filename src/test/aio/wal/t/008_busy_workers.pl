@@ -5,7 +5,7 @@
 # is slow or stalls: WAL is written, tables are extended, pages are read for
 # inserts and lookups, and checkpoints and backups written and read, while the
 # only worker is held up.  Nor does a scan wait for it, for a read that no worker
-# has begun.
+# has begun; also if the worker was idle when it began to wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -76,6 +76,24 @@ is($control->query_safe($held), 't', 'and the worker has been held up all the ti
 
 $control->query_safe("SELECT injection_points_detach('$point'); SELECT injection_points_wakeup('$point')");
 like($scans->query_until(qr/^\d+$/m, "\n"), qr/^3000$/m, 'the scan goes on');
+
+# A worker that has been woken, and has not looked into the queue yet, is idle.
+# Two sessions count on it, and it takes what the first waits for.
+my $worker = $control->query_safe(q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'io worker'});
+my $waiting = q{SELECT count(*) = %d FROM pg_stat_activity WHERE backend_type = 'client backend' AND wait_event = 'AioIoCompletion'};
+$control->query_safe("$evict; SELECT injection_points_attach('$point', 'wait'); " . sprintf($waiting, 0));
+kill 'STOP', $worker;
+$scans->query_until(qr/begun/, "\\echo begun\nSELECT count(pad) FROM scanned;\n");
+wait_until($control, sprintf($waiting, 1));
+$writes->query_until(qr/begun/, "\\echo begun\nSELECT count(pad) FROM t;\n");
+wait_until($control, sprintf($waiting, 2));
+kill 'CONT', $worker;
+wait_until($control, $held);
+like($writes->query_until(qr/^\d+$/m, "\n"), qr/^70011$/m, 'who has counted on a worker that is busy now reads himself');
+is($control->query_safe($held), 't', 'while it is held up');
+$control->query_safe("SELECT injection_points_detach('$point'); SELECT injection_points_wakeup('$point')");
+like($scans->query_until(qr/^\d+$/m, "\n"), qr/^3000$/m, 'and the other scan goes on');
+
 $_->quit foreach $scans, $writes, $control;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 70011, 'the table has what it should');
 $node->stop;
