@@ -50,6 +50,7 @@
 #include "aio/wal.h"
 #include "aio/walreceiver.h"
 #include "aio/write.h"
+#include "catalog/catalog.h"
 
 /*
  * ExecInsertIndexTuples(): insert an entry into the table's index at this
@@ -115,6 +116,7 @@ AioRowsInserted(EState *estate)
 static inline void
 AioBeforeQuery(Snapshot snapshot)
 {
+	Assert(aio_current_task == NULL && AioNothingIsSuspended());
 	if (unlikely(aio_backlogs_exist))
 		AioDrainVisibleTo(snapshot);
 }
@@ -123,6 +125,8 @@ AioBeforeQuery(Snapshot snapshot)
 static inline void
 AioBeforeSearch(IndexScanDesc scan)
 {
+	Assert(aio_current_task != NULL || AioNothingIsSuspended() ||
+		   IsSystemRelation(scan->indexRelation));
 	if (unlikely(aio_backlogs_exist) && aio_current_task == NULL)
 		AioDrainForSearch(scan);
 }

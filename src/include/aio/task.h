@@ -89,6 +89,7 @@ extern PGDLLIMPORT int aio_debug_delay_completions;
 extern void AioAssignDebugSeed(int newval, void *extra);
 extern int	AioRandom(int n);
 extern bool AioRandomDelay(void);
+extern bool AioNothingIsSuspended(void);
 #else
 #define aio_debug_suspend false
 #define AioRandomDelay() false

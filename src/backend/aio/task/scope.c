@@ -168,6 +168,19 @@ suspended_in_order(AioScope *scope)
 	}
 	return last_id <= scope->last_id && n == scope->nsuspended;
 }
+
+/* May somebody look for what tasks were to have done?  Not from a task. */
+bool
+AioNothingIsSuspended(void)
+{
+	Assert(aio_current_task == NULL);
+	for (AioScope *scope = aio_current_scope; scope != NULL; scope = scope->parent)
+	{
+		if (scope->nsuspended > 0)
+			return false;
+	}
+	return true;
+}
 #endif
 
 static void
