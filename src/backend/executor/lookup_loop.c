@@ -151,11 +151,14 @@ rows_do(AioLookupLoop *loop, int demands)
 
 /*
  * Is there anything that outer rows would do if they were produced ahead, or
- * could they be other ones then?
+ * could they be other ones then?  What a serializable transaction reads may
+ * doom it, or another one.
  */
 static bool
 rows_have_side_effects(AioLookupLoop *loop)
 {
+	if (IsolationIsSerializable())
+		return true;
 	if (loop->projection != NULL && stops_at_rows(loop->node->state))
 		return true;
 	if (!rows_do(loop, AIO_FIXED))

@@ -43,7 +43,6 @@
 #include "optimizer/cost.h"
 #include "port/atomics.h"
 #include "storage/freespace.h"
-#include "storage/predicate.h"
 
 /* aio.parallel_insert */
 bool		aio_parallel_insert = true;
@@ -128,6 +127,7 @@ static bool
 may_insert_into(char persistence, bool heap)
 {
 	return aio_parallel_insert && max_parallel_workers_per_gather > 0 && heap &&
+		!IsolationIsSerializable() &&
 		(persistence == RELPERSISTENCE_UNLOGGED ||
 		 (persistence == RELPERSISTENCE_PERMANENT && !XLogLogicalInfoActive()));
 }
@@ -228,9 +228,6 @@ AioEstimateInsert(ParallelContext *pcxt, PlanState *planstate)
 		/* nobody else sees it, and workers have no IDs of their own */
 		Assert(target.rel->rd_createSubid != InvalidSubTransactionId);
 		Assert(TransactionIdIsValid(GetTopTransactionIdIfAny()));
-
-		/* also if the leader will insert nothing itself */
-		CheckForSerializableConflictIn(target.rel, NULL, InvalidBlockNumber);
 		AioJoinPreallocation(target.rel);
 
 		shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedInsert));

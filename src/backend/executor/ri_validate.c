@@ -25,6 +25,7 @@
 #include "postgres.h"
 
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "aio/block.h"
 #include "aio/io_internal.h"
 #include "aio/lookup.h"
@@ -77,7 +78,8 @@ AioRiBeginValidation(Relation rel, Oid constraint_id, TableScanDesc scan)
 	AioRiConstraint constraint;
 
 	validation->scan = scan;
-	if (!AioIsHeap(rel) || RelationUsesLocalBuffers(rel))
+	if (!AioIsHeap(rel) || RelationUsesLocalBuffers(rel) ||
+		IsolationIsSerializable())
 		return validation;
 	AioRiGetConstraint(constraint_id, &constraint);
 	if (constraint.has_period)
