@@ -25,6 +25,7 @@
  */
 #include "postgres.h"
 
+#include "aio/executor_run.h"
 #include "aio/index_policy.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -545,6 +546,11 @@ bool
 AioPlanNodeCallsUnnamedCode(PlanState *state)
 {
 	Plan	   *plan = state->plan;
+
+	/* an extension has put itself before the node */
+	if (!AioIsOwnFunction(state->ExecProcNode) ||
+		!AioIsOwnFunction(state->ExecProcNodeReal))
+		return true;
 
 	switch (nodeTag(plan))
 	{

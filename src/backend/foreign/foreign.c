@@ -118,6 +118,27 @@ raise_failure(EState *estate)
 }
 
 /*
+ * Is the executor's batch handed to a wrapper that may defer it, as it is?  Who
+ * stands in for one may hand it on in parts, and counts what each has inserted.
+ */
+static bool
+may_be_deferred(const FdwRoutine *fdw)
+{
+	ListCell   *cell;
+
+	if (aio_await_foreign_inserts == AIO_AWAIT_FOREIGN_OFF)
+		return false;
+	foreach(cell, routines)
+	{
+		const AioFdwRoutine *routine = lfirst(cell);
+
+		if (routine->ExecForeignBatchInsert == fdw->ExecForeignBatchInsert)
+			return true;
+	}
+	return false;
+}
+
+/*
  * In place of ExecForeignBatchInsert.  Before its own arguments come the
  * counter to which the caller adds the rows that it returns, and COPY's flag
  * that the context of an error does not name a line; or NULL.
@@ -134,7 +155,7 @@ AioForeignBatchInsert(uint64 *processed, bool *relname_only,
 	TupleTableSlot **inserted;
 
 	raise_failure(estate);
-	if (aio_await_foreign_inserts != AIO_AWAIT_FOREIGN_OFF)
+	if (may_be_deferred(rri->ri_FdwRoutine))
 	{
 		/* the statement's memory is gone when its transaction's abort looks */
 		insert = MemoryContextAllocZero(TopTransactionContext, sizeof(AioForeignInsert));

@@ -377,6 +377,7 @@ AioFdwInitialize(void)
 {
 	static const AioFdwRoutine routine = {
 		.IterateForeignScan = postgresIterateForeignScan,
+		.ExecForeignBatchInsert = postgresExecForeignBatchInsert,
 		.ReadAhead = read_ahead,
 	};
 

@@ -103,8 +103,9 @@ extern void AioForeignInsertDone(AioForeignInsert *insert, int ninserted);
 
 typedef struct AioFdwRoutine
 {
-	/* of the wrapper's FdwRoutine: tells whose scan it is */
+	/* of the wrapper's FdwRoutine: these tell whose scan, or insert, it is */
 	IterateForeignScan_function IterateForeignScan;
+	ExecForeignBatchInsert_function ExecForeignBatchInsert; /* or NULL */
 
 	/*
 	 * This scan, which has not been executed since it began, is going to be,

@@ -26,6 +26,8 @@
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "foreign/fdwapi.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
@@ -41,10 +43,41 @@ static int	runs = 0;
 static int	finishes = 0;
 static int	nodes = 0;
 
+/* how many rows a sequential scan may return; 0 is any */
+static int	rows_max;
+static int	rows;
+static ExecProcNodeMtd scan;	/* upstream's function of the scan */
+
+static TupleTableSlot *
+govern(PlanState *node)
+{
+	TupleTableSlot *slot = scan(node);
+
+	if (!TupIsNull(slot) && ++rows > rows_max)
+		ereport(ERROR,
+				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				errmsg("more than %d rows are read", rows_max));
+	return slot;
+}
+
+/* PlanState walker: stand before a scan. */
+static bool
+stand_before(PlanState *node, void *context)
+{
+	if (!IsA(node, SeqScanState))
+		return planstate_tree_walker(node, stand_before, context);
+	scan = node->ExecProcNodeReal;
+	rows = 0;
+	ExecSetExecProcNode(node, govern);
+	return true;
+}
+
 static void
 run(QueryDesc *query, ScanDirection direction, uint64 count)
 {
 	runs++;
+	if (rows_max > 0)
+		stand_before(query->planstate, NULL);
 	standard_ExecutorRun(query, direction, count);
 }
 
@@ -124,6 +157,44 @@ test_aio_hooks_take_wait_events(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+PG_FUNCTION_INFO_V1(test_aio_hooks_parts_handler);
+
+static ExecForeignBatchInsert_function insert_batch;
+
+/* Hand a batch on in parts of 30 rows, and count what is inserted. */
+static TupleTableSlot **
+insert_parts(EState *estate, ResultRelInfo *rri, TupleTableSlot **slots,
+			 TupleTableSlot **plan_slots, int *nslots)
+{
+	int			inserted = 0;
+
+	for (int i = 0; i < *nslots; i += 30)
+	{
+		int			n = Min(30, *nslots - i);
+
+		if (insert_batch(estate, rri, slots + i, plan_slots ? plan_slots + i : NULL, &n) != NULL)
+			inserted += n;
+	}
+	*nslots = inserted;
+	return inserted > 0 ? slots : NULL;
+}
+
+/* postgres_fdw with batches in parts. */
+Datum
+test_aio_hooks_parts_handler(PG_FUNCTION_ARGS)
+{
+	PGFunction	handler = load_external_function("$libdir/postgres_fdw",
+												 "postgres_fdw_handler", true, NULL);
+	FdwRoutine *routine;
+	LOCAL_FCINFO(call, 0);
+
+	InitFunctionCallInfoData(*call, NULL, 0, InvalidOid, NULL, NULL);
+	routine = (FdwRoutine *) DatumGetPointer(handler(call));
+	insert_batch = routine->ExecForeignBatchInsert;
+	routine->ExecForeignBatchInsert = insert_parts;
+	PG_RETURN_POINTER(routine);
+}
+
 PG_FUNCTION_INFO_V1(test_aio_hooks_swallow);
 
 /* Execute this query, and go on if it fails.  Returns its SQLSTATE, or NULL. */
@@ -162,6 +233,10 @@ _PG_init(void)
 							   "Names of the variables that must be null.",
 							   NULL, &names, "", PGC_USERSET, GUC_LIST_INPUT,
 							   NULL, NULL, NULL);
+	DefineCustomIntVariable("test_aio_hooks.rows",
+							"How many rows a sequential scan may return; 0 is any.",
+							NULL, &rows_max, 0, 0, PG_INT32_MAX, PGC_USERSET, 0,
+							NULL, NULL, NULL);
 	if (!SplitGUCList(pstrdup(names), ',', &list))
 		elog(FATAL, "invalid list of hooks");
 	foreach_ptr(char, name, list)

@@ -82,6 +82,45 @@ is($node->safe_psql('postgres', q{
 		WHERE (SELECT swallow('SELECT 1 / g FROM generate_series(0, 0) g')) = '22012'}), '22012|2000',
 	'an error is swallowed');
 
+# An extension stands before a node of a plan: no more rows are taken from it than
+# PostgreSQL would.
+$node->safe_psql('postgres', q{
+	CREATE TABLE source AS SELECT i, CASE i WHEN 3001 THEN 1 ELSE i END AS k FROM generate_series(1, 4000) i;
+	CREATE TABLE keyed (i int, k int UNIQUE);
+	CREATE INDEX ON keyed (i);
+	ANALYZE source});
+my ($status, $stdout, $stderr) = $node->psql('postgres', 'SET test_aio_hooks.rows = 3500; INSERT INTO keyed SELECT * FROM source');
+like($stderr, qr/duplicate key value/, 'rows after the one that fails are not taken from an extension');
+($status, $stdout, $stderr) = $node->psql('postgres', q{
+	SET test_aio_hooks.rows = 500;
+	SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+	SELECT set_config(name, '64', false) FROM pg_settings WHERE name = 'aio.debug_lookups';
+	SELECT sum(t.a / (500 - source.i)) FROM source JOIN t ON t.b = hashint4(source.i)});
+like($stderr, qr/division by zero/, 'nor ahead');
+
+# An extension stands in for a foreign-data wrapper, and counts what its parts of a
+# batch have inserted.
+$node->safe_psql('postgres', qq{
+	CREATE EXTENSION postgres_fdw;
+	CREATE FUNCTION parts_handler() RETURNS fdw_handler LANGUAGE c AS 'test_aio_hooks', 'test_aio_hooks_parts_handler';
+	CREATE FOREIGN DATA WRAPPER parts HANDLER parts_handler VALIDATOR postgres_fdw_validator;
+	CREATE SERVER loopback FOREIGN DATA WRAPPER parts
+		OPTIONS (host '@{[ $node->host ]}', port '@{[ $node->port ]}', dbname 'postgres', async_capable 'true', batch_size '100');
+	CREATE USER MAPPING FOR PUBLIC SERVER loopback;
+	CREATE TABLE remote (a int PRIMARY KEY);
+	CREATE FOREIGN TABLE parts (a int) SERVER loopback OPTIONS (table_name 'remote')});
+is($node->safe_psql('postgres', q{
+		WITH i AS (INSERT INTO parts SELECT generate_series(1, 1000) RETURNING 1) SELECT count(*) FROM i}), '1000', 'rows of parts are returned');
+like($node->safe_psql('postgres', q{DO $$
+		DECLARE n bigint;
+		BEGIN
+			INSERT INTO parts SELECT generate_series(1001, 2000);
+			GET DIAGNOSTICS n = ROW_COUNT;
+			CREATE TABLE counted AS SELECT n;
+		END $$;
+		SELECT n FROM counted}), qr/^1000$/, 'and all rows are counted');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM remote'), '2000', 'all are there');
+
 # What PostgreSQL has room for in a process is there for extensions, though we
 # have taken some of each kind before: as much as stock has left in a session and
 # in a subscriber's worker for a partitioned table.
