@@ -1,20 +1,23 @@
 // Files grow into space that was allocated before.
 //
-// What: ExtendBufferedRelShared() locks through us, and says when it unlocks; mdzeroextend() asks us to move the end of the file before
-//   it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone.  VACUUM
-//   says when it is done with a table, ProcessClientReadInterrupt() that there is nothing to do, and XLogDropDatabase() that files
-//   will go of which nobody tells one by one.
+// What: ExtendBufferedRelShared() locks through us, and says when it unlocks; mdzeroextend() asks us to move the end of the file
+//   before it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone, mdextend() that
+//   the file grows, XLogDropDatabase() and ForgetDatabaseSyncRequests() that files will go of which nobody tells one by one:
+//   nothing there may be given back any more.  The checkpointer gives back, at the end, what the background writer has not.
+//   VACUUM says when it is done with a table, and ProcessClientReadInterrupt() that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to preallocate space.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioBeforeExtensionUnlock+2 fork+1 extend_by+1 ExclusiveLock-1
 //   in ExtendBufferedRelShared
-// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+3 forknum+4 curblocknum+2 AioForgetPreallocation+2 smgr_rlocator+1 locator+2 rlocator+1
-//   in mdtruncate mdunlink mdzeroextend
+// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+4 forknum+5 curblocknum+2 AioForgetPreallocation+2 AioSettleTrims+1 AioSettleTrimsOf+1 dbid+1 smgr_rlocator+2 locator+3 rlocator+1
+//   in ForgetDatabaseSyncRequests mdextend mdtruncate mdunlink mdzeroextend
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
 //   in ProcessClientReadInterrupt
-// target: src/backend/access/transam/xlogutils.c AioGiveBackInRecovery+1
+// target: src/backend/access/transam/xlogutils.c AioGiveBackInRecovery+1 AioSettleTrimsOf+1 dbid+1
 //   in XLogDropDatabase
+// target: src/backend/access/transam/xlog.c AioTrimWanted+1
+//   in ShutdownXLOG
 // target: src/backend/commands/vacuum.c AioTableVacuumed+1
 //   in vacuum_rel
 
@@ -96,12 +99,47 @@ statement S1, S2;
   }
 
 @database@
+symbol dbid;
 @@
   XLogDropDatabase(...)
   {
 + AioGiveBackInRecovery(true);
++ AioSettleTrimsOf(dbid);
   smgrdestroyall();
   ...
+  }
+
+@dropped@
+symbol dbid;
+@@
+  ForgetDatabaseSyncRequests(...)
+  {
+  <+...
++ AioSettleTrimsOf(dbid);
+  RegisterSyncRequest(...);
+  ...+>
+  }
+
+@extend@
+expression v;
+symbol reln, forknum;
+@@
+  mdextend(...)
+  {
+  <+...
++ AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
+  v = _mdfd_getseg(reln, forknum, ...);
+  ...+>
+  }
+
+@shutdown@
+@@
+  ShutdownXLOG(...)
+  {
+  <+...
+  WalSndWaitStopping();
++ AioTrimWanted();
+  ...+>
   }
 
 @idle@

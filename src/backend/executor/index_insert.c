@@ -21,7 +21,7 @@
  * - An exclusion constraint is checked when everything before it is done.
  * - The error raised is that of the first row that fails (scope.c).
  *
- * INVARIANT-116: a serializable transaction inserts an entry when, and only if,
+ * INVARIANT-78: a serializable transaction inserts an entry when, and only if,
  * PostgreSQL would.
  *
  * index_policy.c decides which indexes take part.  Temporary tables do not:

@@ -49,6 +49,11 @@ extern void AioGiveBackInRecovery(bool all);
 /* preallocate_trim.c, likewise */
 extern void AioTableVacuumed(Relation rel);
 
+/* trim.c, likewise */
+extern bool AioSettleTrims(const RelFileLocator *locator, ForkNumber forknum);
+extern void AioSettleTrimsOf(Oid database);
+extern bool AioTrimWanted(void);
+
 /* method_io_uring_internals.c, called by a seam */
 struct io_uring_sqe;
 extern void AioUringFallocate(PgAioHandle *ioh, struct io_uring_sqe *sqe);

@@ -14,6 +14,8 @@
 
 /* recovery_point.c */
 extern void AioRecoveryPointInitialize(void);
+extern bool (*aio_background_work) (void);
+extern void AioWakeBackgroundWriter(void);
 extern void AioRequestRecoveryPoint(void);
 extern bool AioBackgroundWriterCycle(WritebackContext *wb_context);
 

@@ -22,7 +22,7 @@
  * leaf, nor an interrupt for the end of a critical section, longer than for a
  * few of upstream's inserts.
  *
- * Serializable transactions collect no entries (INVARIANT-116), so that no page
+ * Serializable transactions collect no entries (INVARIANT-78), so that no page
  * is checked for their conflicts.
  *
  * Tests: src/test/aio/index/t/011_gin_leaf.pl.

@@ -55,6 +55,9 @@ typedef struct RecoveryPointRequest
 
 static RecoveryPointRequest *request = NULL;
 
+/* storage/smgr/trim.c; returns whether there was anything to do */
+bool		(*aio_background_work) (void) = NULL;
+
 static Size
 request_size(void)
 {
@@ -81,6 +84,17 @@ AioRecoveryPointInitialize(void)
 	AioShareState(&request_state);
 }
 
+/* There is something to do for it, besides what it does anyway. */
+void
+AioWakeBackgroundWriter(void)
+{
+	ProcNumber	writer = request == NULL ? INVALID_PROC_NUMBER :
+		(ProcNumber) pg_atomic_read_u32(&request->writer);
+
+	if (writer != INVALID_PROC_NUMBER)
+		SetLatch(&GetPGProcByNumber(writer)->procLatch);
+}
+
 /*
  * In recovery: have what has been replayed noted, for pages that are to be
  * written soon.
@@ -90,7 +104,6 @@ AioRequestRecoveryPoint(void)
 {
 	static TimestampTz asked = 0;
 	TimestampTz now;
-	ProcNumber	writer;
 
 	if (request == NULL || pg_atomic_read_u32(&request->wanted) != 0)
 		return;
@@ -99,15 +112,13 @@ AioRequestRecoveryPoint(void)
 		return;
 	asked = now;
 	pg_atomic_write_u32(&request->wanted, 1);
-	writer = (ProcNumber) pg_atomic_read_u32(&request->writer);
-	if (writer != INVALID_PROC_NUMBER)
-		SetLatch(&GetPGProcByNumber(writer)->procLatch);
+	AioWakeBackgroundWriter();
 }
 
 /*
  * In place of BgBufferSync() in the background writer's loop: note what has
- * been replayed, if that has been asked for.  Buffers are written as often as
- * without that: how many are depends on it.
+ * been replayed, and do other work, if that has been asked for.  Buffers are
+ * written as often as without that: how many are depends on it.
  *
  * A background writer that was started before a standby has reached the end of
  * its own WAL never notes anything in upstream.  Nothing is lost then.
@@ -116,7 +127,7 @@ bool
 AioBackgroundWriterCycle(WritebackContext *wb_context)
 {
 	static TimestampTz synced = 0;
-	TimestampTz now;
+	bool		asked = false;
 
 	if (request != NULL)
 	{
@@ -128,11 +139,14 @@ AioBackgroundWriterCycle(WritebackContext *wb_context)
 
 			/* not before: what it covers would be asked for again */
 			pg_atomic_write_u32(&request->wanted, 0);
-			now = GetCurrentTimestamp();
-			if (!TimestampDifferenceExceeds(synced, now, BgWriterDelay))
-				return false;
+			asked = true;
 		}
 	}
+	if (aio_background_work != NULL)
+		asked |= aio_background_work();
+	if (asked && !TimestampDifferenceExceeds(synced, GetCurrentTimestamp(),
+											 BgWriterDelay))
+		return false;
 	synced = GetCurrentTimestamp();
 	return BgBufferSync(wb_context);
 }

@@ -111,6 +111,14 @@ void
 AioSharePreallocations(void)
 {
 	AioShareState(&preallocations_state);
+	AioShareTrims();
+}
+
+/* Who holds it keeps sessions from beginning, or ending, to use a slot. */
+LWLock *
+AioPreallocationLock(void)
+{
+	return &preallocations->lock;
 }
 
 /* ------------------------------------------------------------------------
@@ -227,10 +235,15 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 	uint32		request;
 	uint32		offset;
 	bool		wanted;
+	bool		leftover;
 	int			fd;
 
 	Assert(slot->nusers > 0);
+
+	/* what is allocated from now on must not be given back */
+	leftover = AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
 	SpinLockAcquire(&slot->mutex);
+	slot->leftover |= leftover;
 	end = slot->end;
 	request = slot->request;
 	first = Max(slot->allocated, end);
@@ -449,13 +462,27 @@ AioDetachPreallocation(AioPreallocationSlot *slot, PgAioWaitRef *requested)
 	return unused;
 }
 
-/* Does any session use a fork's?  Sessions may come and go meanwhile. */
+/* Is there what this session has requested, and others for the slot? */
 bool
-AioHasPreallocation(const RelFileLocator *locator, ForkNumber forknum)
+AioPreallocationIsDone(AioPreallocationSlot *slot, PgAioWaitRef *requested)
+{
+	PgAioWaitRef wref;
+	bool		done;
+
+	SpinLockAcquire(&slot->mutex);
+	done = slot->requested == 0 || slot->wref_request != slot->request;
+	wref = slot->wref;
+	SpinLockRelease(&slot->mutex);
+	return (done || pgaio_wref_check_done(&wref)) &&
+		(!pgaio_wref_valid(requested) || pgaio_wref_check_done(requested));
+}
+
+/* Does any session use a fork's?  The caller holds the lock. */
+bool
+AioIsUsed(const RelFileLocator *locator, ForkNumber forknum)
 {
 	bool		found = false;
 
-	LWLockAcquire(&preallocations->lock, LW_SHARED);
 	for (int i = 0; i < NSLOTS && !found; i++)
 	{
 		AioPreallocationSlot *slot = &preallocations->slots[i];
@@ -463,6 +490,17 @@ AioHasPreallocation(const RelFileLocator *locator, ForkNumber forknum)
 		found = slot->nusers > 0 && slot->forknum == forknum &&
 			RelFileLocatorEquals(slot->locator, *locator);
 	}
+	return found;
+}
+
+/* The same; sessions may come and go meanwhile. */
+bool
+AioHasPreallocation(const RelFileLocator *locator, ForkNumber forknum)
+{
+	bool		found;
+
+	LWLockAcquire(&preallocations->lock, LW_SHARED);
+	found = AioIsUsed(locator, forknum);
 	LWLockRelease(&preallocations->lock);
 	return found;
 }
@@ -509,7 +547,8 @@ AioSetEnd(AioPreallocationSlot *slot, BlockNumber limit, uint32 nblocks)
 }
 
 /*
- * mdtruncate(), mdunlink(): what was allocated past the end is lost with it.
+ * mdtruncate(), mdunlink(): what was allocated past the end is lost with it,
+ * and nobody else may change the length of the file meanwhile.
  * InvalidForkNumber stands for all forks.
  */
 void
@@ -517,6 +556,7 @@ AioForgetPreallocation(const RelFileLocator *locator, ForkNumber forknum)
 {
 	if (preallocations == NULL)
 		return;
+	(void) AioSettleTrims(locator, forknum);
 	for (int i = 0; i < NSLOTS; i++)
 	{
 		AioPreallocationSlot *slot = &preallocations->slots[i];

@@ -208,6 +208,17 @@ AioEndPreallocation(void)
 		return;
 	}
 	aio_leave_pending = false;
+
+	/* nobody waits for that while the client may ask for something */
+	for (int i = 0; i < nremembered; i++)
+	{
+		if (remembered[i].slot != NULL &&
+			!AioPreallocationIsDone(remembered[i].slot, &remembered[i].wref))
+		{
+			enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
+			return;
+		}
+	}
 	nleft = detach_all();
 	if (nleft == 0)
 		return;
@@ -395,6 +406,7 @@ AioFallocate(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
+	(void) AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
 	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileFallocate(file, offset, amount, wait_event_info);
 	if (status == 0 && slot != NULL)
@@ -411,6 +423,7 @@ AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
+	(void) AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
 	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileZero(file, offset, amount, wait_event_info);
 	if (status >= 0 && slot != NULL)

@@ -11,6 +11,7 @@
 #define AIO_PREALLOCATE_INTERNAL_H
 
 #include "aio/preallocate.h"
+#include "storage/lwlock.h"
 
 /* fewer blocks than this are not preallocated */
 #define MIN_PREALLOCATION	128
@@ -43,9 +44,19 @@ extern bool AioIsEnd(AioPreallocationSlot *slot, BlockNumber block);
 extern void AioSetEnd(AioPreallocationSlot *slot, BlockNumber limit,
 					  uint32 nblocks);
 
+extern bool AioIsUsed(const RelFileLocator *locator, ForkNumber forknum);
+extern bool AioPreallocationIsDone(AioPreallocationSlot *slot,
+								   PgAioWaitRef *requested);
+extern LWLock *AioPreallocationLock(void);
+
+/* trim.c */
+extern void AioShareTrims(void);
+extern bool AioAskForTrim(const RelFileLocator *locator, ForkNumber forknum);
+extern void AioTrimFile(const RelFileLocator *locator, ForkNumber forknum);
+
 /* preallocate_trim.c */
 extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum);
-extern void AioTrim(SMgrRelation reln, ForkNumber forknum);
+extern void AioWantTrim(const RelFileLocator *locator, ForkNumber forknum);
 
 /* preallocate_recovery.c */
 extern AioPreallocationSlot *AioSlotInRecovery(SMgrRelation reln,

@@ -9,11 +9,12 @@
  * by many blocks gets a preallocation, as for sessions (preallocate_extend.c).
  * Nobody else extends files until recovery ends, so there is no lock.
  *
- * What is left is given back when the fork has not been extended for a second
- * and recovery has replayed all WAL that there was, or waits; when too many
- * others are extended; before a database is dropped, as nobody tells of its
- * files; and when recovery ends.  Whatever the slot says, space is used only if
- * the file ends where redo has seen to it that it does.
+ * What is left is to be given back (preallocate_trim.c) when the fork has not
+ * been extended for a second and recovery has replayed all WAL that there was,
+ * or waits; when too many others are extended; and when recovery ends.  Before
+ * a database is dropped, nobody uses any, as nobody tells of its files.
+ * Whatever the slot says, space is used only if the file ends where redo has
+ * seen to it that it does.
  *
  * Upholds INVARIANT-46 and 47.
  *
@@ -44,8 +45,9 @@ typedef struct ExtendedFork
 	ForkNumber	forknum;
 	uint64		nblocks;		/* 0 if this entry is unused */
 	uint64		last;			/* when it was extended, in extensions */
-	TimestampTz time;			/* the same, if it has a slot */
+	TimestampTz time;			/* the same, if it has a slot or leftover */
 	AioPreallocationSlot *slot; /* NULL if it has no preallocation */
+	bool		leftover;		/* an earlier one has left something */
 	PgAioWaitRef wref;			/* of what was requested last, or invalid */
 } ExtendedFork;
 
@@ -55,32 +57,40 @@ static uint64 nextensions = 0;
 /* some of them have a preallocation */
 bool		aio_preallocated_in_recovery = false;
 
+/* Has nobody to wait for what was requested? */
+static bool
+is_done(ExtendedFork *one)
+{
+	return one->slot == NULL || AioPreallocationIsDone(one->slot, &one->wref);
+}
+
 /*
- * Detach from the preallocation of a fork, and give back what is left of it, or
- * what an earlier one has left when this server crashed.
+ * Detach from the preallocation of a fork, and have what is left of it given
+ * back, or what an earlier one has left when this server crashed.
  */
 static void
 give_back(ExtendedFork *one)
 {
 	AioPreallocationSlot *slot = one->slot;
-	SMgrRelation reln;
 
 	one->slot = NULL;
+	one->leftover = false;
 	one->nblocks = 0;
 	one->last = 0;
-	HOLD_INTERRUPTS();
-	(void) AioDetachPreallocation(slot, &one->wref);
-	RESUME_INTERRUPTS();
+	if (slot != NULL)
+	{
+		HOLD_INTERRUPTS();
+		(void) AioDetachPreallocation(slot, &one->wref);
+		RESUME_INTERRUPTS();
+	}
 	elog(DEBUG2, "recovery has extended files into preallocated space " UINT64_FORMAT " times",
 		 aio_session_stats_data.preallocation_hits);
-	reln = smgropen(one->locator, INVALID_PROC_NUMBER);
-	if (smgrexists(reln, one->forknum))
-		AioTrim(reln, one->forknum);
+	AioWantTrim(&one->locator, one->forknum);
 }
 
 /*
  * Give back the space of forks that have not been extended for a while, or that
- * of all.  Raises what opening a file raises.
+ * of all.
  */
 void
 AioGiveBackInRecovery(bool all)
@@ -94,9 +104,10 @@ AioGiveBackInRecovery(bool all)
 	{
 		ExtendedFork *one = &extended[i];
 
-		if (one->slot == NULL)
+		if (one->slot == NULL && !one->leftover)
 			continue;
-		if (all || TimestampDifferenceExceeds(one->time, now, IDLE_TIME))
+		if (all || (TimestampDifferenceExceeds(one->time, now, IDLE_TIME) &&
+					is_done(one)))
 			give_back(one);
 		else
 			left = true;
@@ -111,11 +122,14 @@ give_back_at_exit(int code, Datum arg)
 	AioGiveBackInRecovery(true);
 }
 
-/* What is known of a fork, if it is remembered, or else that extended last. */
+/*
+ * What is known of a fork: if it is not remembered, in place of the one that
+ * was extended first.  NULL if there is none that nobody has to wait for.
+ */
 static ExtendedFork *
 remember(const RelFileLocator *locator, ForkNumber forknum)
 {
-	ExtendedFork *oldest = &extended[0];
+	ExtendedFork *oldest = NULL;
 
 	for (int i = 0; i < NREMEMBERED; i++)
 	{
@@ -124,10 +138,12 @@ remember(const RelFileLocator *locator, ForkNumber forknum)
 		if (one->nblocks > 0 && one->forknum == forknum &&
 			RelFileLocatorEquals(one->locator, *locator))
 			return one;
-		if (one->last < oldest->last)
+		if ((oldest == NULL || one->last < oldest->last) && is_done(one))
 			oldest = one;
 	}
-	if (oldest->slot != NULL)
+	if (oldest == NULL)
+		return NULL;
+	if (oldest->slot != NULL || oldest->leftover)
 		give_back(oldest);
 	oldest->locator = *locator;
 	oldest->forknum = forknum;
@@ -152,8 +168,17 @@ AioSlotInRecovery(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 		file_extend_method != FILE_EXTEND_METHOD_POSIX_FALLOCATE)
 		return NULL;
 	one = remember(&reln->smgr_rlocator.locator, forknum);
+	if (one == NULL)
+		return NULL;
 	one->nblocks += nblocks;
 	one->last = ++nextensions;
+	if (AioSettleTrims(&one->locator, forknum))
+	{
+		/* it is to be asked for again */
+		one->leftover = true;
+		one->time = GetCurrentTimestamp();
+		aio_preallocated_in_recovery = true;
+	}
 	if (one->slot == NULL)
 	{
 		if (one->nblocks < BLOCKS_BEFORE_PREALLOCATION ||

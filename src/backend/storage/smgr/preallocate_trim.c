@@ -3,14 +3,18 @@
  * preallocate_trim.c
  *	  Give back space past the end of files that is not needed.
  *
- * Whoever is the last to use a preallocation gives back what is left of it.
- * What a crash leaves behind does no harm, and is freed after the next load,
- * or by VACUUM, which asks the file system whether there is much; after a crash
- * of a standby VACUUM passes over some kinds of files.
+ * Whoever is the last to use a preallocation asks the background writer to give
+ * back what is left of it (trim.c): under the extension lock of the relation
+ * that has the file, and a lock against truncation, or in recovery, which
+ * extends files alone; and while nobody uses a preallocation of it.  What a
+ * crash leaves behind does no harm, and is freed after the next load, or by
+ * VACUUM, which asks the file system whether there is much, and waits for it;
+ * after a crash of a standby VACUUM passes over some kinds of files.
  *
- * Upholds INVARIANT-47.
+ * Upholds INVARIANT-46 and 47.
  *
- * Tests: src/test/aio/preallocation/t/001_preallocate.pl.
+ * Tests: src/test/aio/preallocation/t/001_preallocate.pl,
+ *		  src/test/aio/replay/t/008_extensions.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -19,73 +23,41 @@
 #include "postgres.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "access/genam.h"
 #include "access/relation.h"
+#include "aio/recovery_point.h"
 #include "aio/sibling_locks.h"
 #include "common/relpath.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "preallocate_internal.h"
-#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
-#include "storage/md.h"
 #include "utils/relcache.h"
 #include "utils/relfilenumbermap.h"
-#include "utils/wait_event.h"
 
 /*
- * Give back what is allocated past the end of a fork, which stays where it is
- * meanwhile, as nobody else may move it.
- *
- * Setting a file's length to what it is frees what lies beyond, on all file
- * systems that know of such space.
+ * Have the background writer give back what is allocated past the end of a
+ * fork, unless somebody uses a preallocation of it, or too much is asked for
+ * already: then it stays.  The caller sees to it that nobody is about to change
+ * the length of the file.
  */
 void
-AioTrim(SMgrRelation reln, ForkNumber forknum)
+AioWantTrim(const RelFileLocator *locator, ForkNumber forknum)
 {
-	BlockNumber nblocks;
-	uint32		offset;
-	int			status;
+	LWLock	   *lock = AioPreallocationLock();
+	bool		asked;
 
-	AioForgetPreallocation(&reln->smgr_rlocator.locator, forknum);
-	reln->smgr_cached_nblocks[forknum] = InvalidBlockNumber;
-	nblocks = smgrnblocks(reln, forknum);
-	if (nblocks % RELSEG_SIZE == 0)
-		return;
-	HOLD_INTERRUPTS();
-	pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_TRUNCATE);
-	status = ftruncate(mdfd(reln, forknum, nblocks - 1, &offset),
-					   (off_t) (nblocks % RELSEG_SIZE) * BLCKSZ);
-	pgstat_report_wait_end();
-	RESUME_INTERRUPTS();
-	if (status != 0)
-		ereport(LOG,
-				errcode_for_file_access(),
-				errmsg("could not give back unused space of file \"%s\": %m",
-					   relpath(reln->smgr_rlocator, forknum).str));
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	asked = !AioIsUsed(locator, forknum) && AioAskForTrim(locator, forknum);
+	LWLockRelease(lock);
+	if (asked)
+		AioWakeBackgroundWriter();
 }
 
 /*
- * Likewise, of a relation that the caller has locked such that it is not
- * truncated; its extension lock, under which the end stays where it is, is
- * taken here.
- */
-static void
-trim(Relation rel, ForkNumber forknum)
-{
-	Assert(!RelationUsesLocalBuffers(rel));
-	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
-	LockRelationForExtension(rel, ExclusiveLock);
-	AioTrim(RelationGetSmgr(rel), forknum);
-	UnlockRelationForExtension(rel, ExclusiveLock);
-}
-
-/*
- * Give back what is allocated past the end of a fork, in a transaction that
+ * Have what is left of a fork's preallocation given back, in a transaction that
  * has done nothing else.  By now its relation may have another file, or be
- * gone, or locked.
+ * gone, or locked, or somebody may be extending it.
  */
 void
 AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
@@ -100,9 +72,31 @@ AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL)
 		return;
-	if (RelFileLocatorEquals(rel->rd_locator, *locator))
-		trim(rel, forknum);
+	if (RelFileLocatorEquals(rel->rd_locator, *locator) &&
+		ConditionalLockRelationForExtension(rel, ExclusiveLock))
+	{
+		AioWantTrim(locator, forknum);
+		UnlockRelationForExtension(rel, ExclusiveLock);
+	}
 	relation_close(rel, NoLock);
+}
+
+/*
+ * Give back what is allocated past the end of a relation's main fork, now.  The
+ * caller has it locked such that it is not truncated; its extension lock, under
+ * which the end stays where it is, is taken here.
+ */
+static void
+trim(Relation rel)
+{
+	Assert(!RelationUsesLocalBuffers(rel));
+	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
+	LockRelationForExtension(rel, ExclusiveLock);
+	AioForgetPreallocation(&rel->rd_locator, MAIN_FORKNUM);
+	HOLD_INTERRUPTS();
+	AioTrimFile(&rel->rd_locator, MAIN_FORKNUM);
+	RESUME_INTERRUPTS();
+	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
 /*
@@ -140,7 +134,7 @@ trim_unused(Relation rel)
 	if (AioCanHavePreallocation(rel) &&
 		!AioHasPreallocation(&rel->rd_locator, MAIN_FORKNUM) &&
 		much_is_unused(rel))
-		trim(rel, MAIN_FORKNUM);
+		trim(rel);
 }
 
 /*

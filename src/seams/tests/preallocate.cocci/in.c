@@ -30,6 +30,25 @@ mdzeroextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum, int nb
 }
 
 void
+mdextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum)
+{
+	MdfdVec *v;
+
+	check(blocknum);
+	v = _mdfd_getseg(reln, forknum, blocknum, skipFsync, EXTENSION_CREATE);
+	write(v);
+}
+
+void
+ForgetDatabaseSyncRequests(Oid dbid)
+{
+	FileTag tag;
+
+	rlocator.dbOid = dbid;
+	RegisterSyncRequest(&tag, SYNC_FILTER_REQUEST, true);
+}
+
+void
 mdtruncate(SMgrRelation reln, ForkNumber forknum)
 {
 	BlockNumber prior;
@@ -70,4 +89,13 @@ vacuum_rel(Oid relid)
 		cluster_rel(rel);
 	else
 		table_relation_vacuum(rel, params, bstrategy);
+}
+
+void
+ShutdownXLOG(int code, Datum arg)
+{
+	WalSndInitStopping();
+	WalSndWaitStopping();
+	if (recovering)
+		CreateRestartPoint(flags);
 }

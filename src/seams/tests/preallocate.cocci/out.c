@@ -36,6 +36,27 @@ mdzeroextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum, int nb
 }
 
 void
+mdextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum)
+{
+	MdfdVec *v;
+
+	check(blocknum);
+	AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
+	v = _mdfd_getseg(reln, forknum, blocknum, skipFsync, EXTENSION_CREATE);
+	write(v);
+}
+
+void
+ForgetDatabaseSyncRequests(Oid dbid)
+{
+	FileTag tag;
+
+	rlocator.dbOid = dbid;
+	AioSettleTrimsOf(dbid);
+	RegisterSyncRequest(&tag, SYNC_FILTER_REQUEST, true);
+}
+
+void
 mdtruncate(SMgrRelation reln, ForkNumber forknum)
 {
 	BlockNumber prior;
@@ -57,6 +78,7 @@ void
 XLogDropDatabase(Oid dbid)
 {
 	AioGiveBackInRecovery(true);
+	AioSettleTrimsOf(dbid);
 	smgrdestroyall();
 
 	forget_invalid_pages_db(dbid);
@@ -83,4 +105,14 @@ vacuum_rel(Oid relid)
 		table_relation_vacuum(rel, params, bstrategy);
 		AioTableVacuumed(rel);
 	}
+}
+
+void
+ShutdownXLOG(int code, Datum arg)
+{
+	WalSndInitStopping();
+	WalSndWaitStopping();
+	AioTrimWanted();
+	if (recovering)
+		CreateRestartPoint(flags);
 }

@@ -186,6 +186,7 @@ test_aio_hooks_parts_handler(PG_FUNCTION_ARGS)
 	PGFunction	handler = load_external_function("$libdir/postgres_fdw",
 												 "postgres_fdw_handler", true, NULL);
 	FdwRoutine *routine;
+
 	LOCAL_FCINFO(call, 0);
 
 	InitFunctionCallInfoData(*call, NULL, 0, InvalidOid, NULL, NULL);

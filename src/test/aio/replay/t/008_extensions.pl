@@ -180,6 +180,23 @@ foreach my $way (grep { ($_->[1] eq 'data') == ($_->[0] ne 'worker') } replay_wa
 	is_the_same("$name, many tables", @many);
 	slack_goes("$name: which leave nothing past their ends", @many);
 
+	# a file that is not open, and cannot be opened, does not matter
+	$primary->safe_psql('postgres', 'INSERT INTO one ' . rows(80000, 90000));
+	$primary->wait_for_replay_catchup($standby);
+	my $unreadable = $standby->data_dir . '/' . $primary->safe_psql('postgres', q{SELECT pg_relation_filepath('one')});
+	my $start = -s $standby->logfile;
+	chmod(0, $unreadable) or die "$unreadable: $!";
+	my $denied = qr/could not give back unused space of file .*: Permission denied/;
+	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
+	while (!$standby->log_contains($denied, $start) && $attempts-- > 0)
+	{
+		usleep(100_000);
+		$primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '', true)});
+	}
+	ok($standby->log_contains($denied, $start), "$name: a file cannot be opened");
+	chmod(0600, $unreadable) or die "$unreadable: $!";
+	is_the_same("$name, a file that cannot be opened", 'one');
+
 	# a crash, and a stop, while files grow
 	$primary->safe_psql('postgres', 'INSERT INTO one ' . rows(100000, 110000));
 	$primary->wait_for_replay_catchup($standby);
@@ -197,12 +214,57 @@ foreach my $way (grep { ($_->[1] eq 'data') == ($_->[0] ne 'worker') } replay_wa
 	$primary->safe_psql('postgres', 'INSERT INTO two ' . rows(120000, 130000));
 	is_the_same("$name, before promotion", 'one', 'two', @many);
 	$standby->promote;
+	$attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
+	usleep(100_000) while (most_slack('one', 'two', 'two_u_idx', @many) > $OVERHEAD && $attempts-- > 0);
 	cmp_ok(most_slack('one', 'two', 'two_u_idx', @many), '<=', $OVERHEAD, "$name: nor does recovery when it ends");
 	$standby->safe_psql('postgres', 'INSERT INTO two ' . rows(130001, 140000));
 	is($standby->safe_psql('postgres', 'SELECT count(*) FROM two WHERE i > 130000'), 10000, "$name: a new primary goes on");
 	$standby->stop;
 	$primary->stop;
 	command_ok([ 'pg_checksums', '--check', $standby->data_dir ], "$name: checksums are right");
+}
+
+# Nobody waits for a device that takes long to give space back but who extends the
+# same file: the standby goes on, and is promoted.
+SKIP:
+{
+	skip 'server is built without injection points', 4 if ($ENV{enable_injection_points} // '') ne 'yes';
+
+	$primary = PostgreSQL::Test::Cluster->new('primary_held');
+	$primary->init(allows_streaming => 1);
+	$primary->append_conf('postgresql.conf', "autovacuum = off\nmax_wal_size = 4GB\nshared_buffers = 32MB\n");
+	$primary->start;
+	$primary->safe_psql('postgres', q{CREATE EXTENSION injection_points;
+		CREATE FUNCTION some_uuid(i int, salt text) RETURNS uuid IMMUTABLE LANGUAGE sql AS 'SELECT md5(salt || i)::uuid';});
+	$primary->backup('backup');
+	$standby = PostgreSQL::Test::Cluster->new('standby_held');
+	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+	$standby->start;
+	my $held = q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'background writer' AND wait_event = 'aio-trim'};
+	$standby->safe_psql('postgres', q{SELECT injection_points_attach('aio-trim', 'wait')});
+	$primary->safe_psql('postgres', create('grows') . 'INSERT INTO grows ' . rows(1, 20000) . '; CREATE TABLE other (n int)');
+	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
+	while ($standby->safe_psql('postgres', $held) ne 't' && $attempts-- > 0)
+	{
+		usleep(100_000);
+		$primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '', true)});
+	}
+	is($standby->safe_psql('postgres', $held), 't', 'the background writer is held up by a file');
+	$primary->safe_psql('postgres', q{INSERT INTO other SELECT generate_series(1, 10000)});
+	$primary->wait_for_replay_catchup($standby);
+	is($standby->safe_psql('postgres', 'SELECT count(*) FROM other'), 10000, 'other files are extended');
+	$primary->stop;
+	$standby->promote;
+	$standby->safe_psql('postgres', q{INSERT INTO other SELECT generate_series(1, 10000)});
+	is($standby->safe_psql('postgres', $held), 't', 'a standby is promoted meanwhile, and goes on');
+	my $session = $standby->background_psql('postgres');
+	$session->query_until(qr/begun/, "\\echo begun\nINSERT INTO grows " . rows(30001, 40000) . ";\n");
+	$standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND wait_event = 'DataFileTruncate'});
+	$standby->safe_psql('postgres', q{SELECT injection_points_detach('aio-trim'); SELECT injection_points_wakeup('aio-trim')});
+	$session->quit;
+	is($standby->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE u = some_uuid(i, $$u$$)) FROM grows'), '30000|30000',
+		'who extends that file has waited for it');
+	$standby->stop;
 }
 
 done_testing();
