@@ -1,7 +1,7 @@
 // Pages that recovery will need are read ahead.
 //
 // What: the prefetcher of recovery asks us for each page instead of giving the kernel a hint, which it may leave undone if we
-//   read ahead; it shows us which pages records make anew, asks us how much may be on its way and when to decode further if
+//   read ahead; it shows us records, and which pages they make anew, asks us how much may be on its way and when to decode further if
 //   there was no room, and tells us when it is about to read records and to return one, and when what it has decoded is void;
 //   recovery tells us before it waits for a command, for the end of a pause or of a delay.  The background writer's cycle is
 //   ours, which notes ahead what the startup process would have to wait for.
@@ -10,7 +10,7 @@
 // Could disappear: when upstream's prefetcher reads pages by its AIO.
 // Why so many: each line is one call or argument, in nine functions.
 //
-// target: src/backend/access/transam/xlogprefetcher.c AioReplaySee+1 AioReplayPrefetch+1 PrefetchSharedBuffer-1 aio_replay_active+1 AioReplayDepth+1 AioReplayBeforeReadAhead+1 AioReplayBeforeRecord+1 lrq_inflight+1 AioReplayForget+2 AioReplayTryAgainAt+1 decode_queue_tail-1
+// target: src/backend/access/transam/xlogprefetcher.c AioReplaySeeRecord+1 AioReplaySee+1 AioReplayPrefetch+1 PrefetchSharedBuffer-1 aio_replay_active+1 AioReplayDepth+1 AioReplayBeforeReadAhead+1 AioReplayBeforeRecord+1 lrq_inflight+1 AioReplayForget+2 AioReplayTryAgainAt+1 decode_queue_tail-1
 //   in XLogPrefetcherBeginRead XLogPrefetcherFree XLogPrefetcherNextBlock XLogPrefetcherReadRecord
 // target: src/backend/access/transam/xlogrecovery.c AioReplayBeforeWait+3
 //   in RecoveryRequiresIntParameter recoveryApplyDelay recoveryPausesHere
@@ -28,6 +28,17 @@ expression smgr, forknum, blkno;
   <+...
 - PrefetchSharedBuffer(smgr, forknum, blkno)
 + AioReplayPrefetch(smgr, forknum, blkno, block, reader, record->lsn)
+  ...+>
+  }
+
+@decoded@
+symbol prefetcher, record;
+@@
+  XLogPrefetcherNextBlock(...)
+  {
+  <+...
+  prefetcher->record = record;
++ AioReplaySeeRecord(record);
   ...+>
   }
 

@@ -10,6 +10,7 @@
 #ifndef AIO_REPLAY_H
 #define AIO_REPLAY_H
 
+#include "access/rmgr.h"
 #include "access/xlogreader.h"
 #include "aio/preallocate.h"
 #include "aio/read.h"
@@ -22,6 +23,9 @@ extern PGDLLIMPORT bool aio_replay_active;
 
 /* pages are wanted whose reads have not begun */
 extern PGDLLIMPORT int aio_replay_wanted;
+
+/* the last record of an extension's that has been decoded */
+extern PGDLLIMPORT XLogRecPtr aio_replay_custom;
 
 extern int	AioReplayDepth(int concurrency);
 extern bool AioReplayWant(const RelFileLocator *rlocator, BlockNumber block,
@@ -50,6 +54,14 @@ AioReplaySee(const DecodedBkpBlock *reference, XLogRecPtr lsn)
 		AioReplayNoteMade(reference, lsn);
 }
 
+/* XLogPrefetcherNextBlock(): this record has been decoded */
+static inline void
+AioReplaySeeRecord(const DecodedXLogRecord *record)
+{
+	if (unlikely(RmgrIdIsCustom(record->header.xl_rmid)))
+		aio_replay_custom = record->lsn;
+}
+
 /*
  * XLogPrefetcherNextBlock(), in place of PrefetchSharedBuffer(): a record that
  * will be replayed refers to this block, which exists.  Says where the page is,
@@ -65,7 +77,7 @@ AioReplayPrefetch(SMgrRelation smgr, ForkNumber forknum, BlockNumber block,
 	PrefetchBufferResult result = {InvalidBuffer, false};
 
 	Assert(forknum == MAIN_FORKNUM);
-	if (unlikely(!aio_replay_active))
+	if (unlikely(!aio_replay_active || aio_replay_custom > reader->ReadRecPtr))
 		return PrefetchSharedBuffer(smgr, forknum, block);
 	result.recent_buffer = AioFindPage(rlocator, block);
 	if (!BufferIsValid(result.recent_buffer))

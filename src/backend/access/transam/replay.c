@@ -20,7 +20,9 @@
  * before would make anew from an image, as that one may be torn.  No page is
  * zeroed or taken for good in spite of its checksum; a read that fails is
  * forgotten, and redo, if it needs the page, reads it again, and raises what
- * there is to raise.
+ * there is to raise.  What the redo of an extension's resource manager does is
+ * not known: it may write pages past the buffers.  Until it has, the kernel is
+ * given hints, at most, as by upstream.
  *
  * INVARIANT-80: a read ahead has no pin but the one that any read in flight
  * has, so redo never waits for itself.  They are complete before recovery waits
@@ -86,6 +88,7 @@ static int	nfree_slots = 0;
 static int	nslots = 0;
 
 bool		aio_replay_active = false;
+XLogRecPtr	aio_replay_custom = InvalidXLogRecPtr;
 
 /* how many I/Os may be in flight, */
 static int	max_ios = 1;
@@ -360,6 +363,7 @@ AioReplayForget(void)
 	nfree_slots = 0;
 	nslots = 0;
 	aio_replay_wanted = 0;
+	aio_replay_custom = InvalidXLogRecPtr;
 	if (made != NULL)
 		made_reset(made);
 	AioReadAheadWaitAll();

@@ -18,6 +18,10 @@ XLogPrefetcherNextBlock(uintptr_t pgsr_private, XLogRecPtr *lsn)
 		if (record == NULL)
 			prefetcher->no_readahead_until =
 				prefetcher->reader->decode_queue_tail->lsn;
+		if (new)
+		{
+			prefetcher->record = record;
+		}
 		while (next <= record->max_block_id)
 		{
 			*lsn = record->lsn;

@@ -19,6 +19,11 @@ XLogPrefetcherNextBlock(uintptr_t pgsr_private, XLogRecPtr *lsn)
 		if (record == NULL)
 			prefetcher->no_readahead_until =
 				AioReplayTryAgainAt(prefetcher->reader);
+		if (new)
+		{
+			prefetcher->record = record;
+			AioReplaySeeRecord(record);
+		}
 		while (next <= record->max_block_id)
 		{
 			*lsn = record->lsn;

@@ -21,16 +21,26 @@
 
 #include <dlfcn.h>
 
+#include "access/htup_details.h"
+#include "access/rmgr.h"
+#include "access/table.h"
+#include "access/xlog_internal.h"
+#include "access/xloginsert.h"
 #include "commands/explain.h"
 #include "commands/explain_state.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "storage/bufmgr.h"
+#include "storage/checksum.h"
+#include "storage/smgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/timeout.h"
 #include "utils/varlena.h"
@@ -157,6 +167,87 @@ test_aio_hooks_take_wait_events(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/*
+ * A resource manager whose redo writes a page past the buffers, where nobody
+ * can have it yet when a server recovers from a crash.
+ */
+typedef struct PageRecord
+{
+	RelFileLocator locator;
+	BlockNumber block;
+	PGIOAlignedBlock page;
+} PageRecord;
+
+static void
+redo_page(XLogReaderState *reader)
+{
+	PageRecord *record = palloc_aligned(sizeof(PageRecord), PG_IO_ALIGN_SIZE, 0);
+	SMgrRelation reln;
+
+	memcpy(record, XLogRecGetData(reader), sizeof(PageRecord));
+	reln = smgropen(record->locator, INVALID_PROC_NUMBER);
+	PageSetLSN((Page) record->page.data, reader->EndRecPtr);
+	PageSetChecksumInplace((Page) record->page.data, record->block);
+	smgrwrite(reln, MAIN_FORKNUM, record->block, record->page.data, true);
+	pfree(record);
+}
+
+static void
+describe_page(StringInfo buf, XLogReaderState *record)
+{
+	appendStringInfoString(buf, "page");
+}
+
+static const char *
+identify_page(uint8 info)
+{
+	return "PAGE";
+}
+
+static const RmgrData page_rmgr = {
+	.rm_name = "test_aio_hooks",
+	.rm_redo = redo_page,
+	.rm_desc = describe_page,
+	.rm_identify = identify_page,
+};
+
+PG_FUNCTION_INFO_V1(test_aio_hooks_add);
+
+/*
+ * Add so much to the second column, an int like the first one, of the rows of a
+ * page, and log the page.
+ */
+Datum
+test_aio_hooks_add(PG_FUNCTION_ARGS)
+{
+	Relation	rel = table_open(PG_GETARG_OID(0), RowExclusiveLock);
+	PageRecord *record = palloc_aligned(sizeof(PageRecord), PG_IO_ALIGN_SIZE, MCXT_ALLOC_ZERO);
+	Buffer		buffer = ReadBuffer(rel, PG_GETARG_INT32(1));
+	Page		page = BufferGetPage(buffer);
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	START_CRIT_SECTION();
+	for (OffsetNumber i = FirstOffsetNumber; i <= PageGetMaxOffsetNumber(page); i++)
+	{
+		ItemId		item = PageGetItemId(page, i);
+		HeapTupleHeader tuple = (HeapTupleHeader) PageGetItem(page, item);
+
+		if (ItemIdIsNormal(item))
+			((int32 *) ((char *) tuple + tuple->t_hoff))[1] += PG_GETARG_INT32(2);
+	}
+	record->locator = rel->rd_locator;
+	record->block = PG_GETARG_INT32(1);
+	memcpy(record->page.data, page, BLCKSZ);
+	MarkBufferDirty(buffer);
+	XLogBeginInsert();
+	XLogRegisterData(record, sizeof(PageRecord));
+	PageSetLSN(page, XLogInsert(RM_EXPERIMENTAL_ID, 0));
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+	table_close(rel, NoLock);
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(test_aio_hooks_parts_handler);
 
 static ExecForeignBatchInsert_function insert_batch;
@@ -253,6 +344,8 @@ _PG_init(void)
 	}
 	elog(LOG, "%d hooks are free", found);
 
+	if (process_shared_preload_libraries_in_progress)
+		RegisterCustomRmgr(RM_EXPERIMENTAL_ID, &page_rmgr);
 	ExecutorRun_hook = run;
 	ExecutorFinish_hook = finish;
 	explain_per_node_hook = explain_node;

@@ -164,6 +164,33 @@ is($node->safe_psql('postgres', q{
 	CREATE FUNCTION take_wait_events(int) RETURNS void LANGUAGE c AS 'test_aio_hooks', 'test_aio_hooks_take_wait_events';
 	SELECT take_wait_events(127)}), '', 'an extension names as many wait events as in PostgreSQL');
 $node->safe_psql('subscriber', 'DROP SUBSCRIPTION s');
+
+# An extension's redo writes pages past the buffers: none of them is read ahead,
+# for a later record, before.
+$node->append_conf('postgresql.conf', "full_page_writes = off\nautovacuum = off\ncheckpoint_timeout = 1h\n");
+foreach my $direct ('', 'data')
+{
+	$node->append_conf('postgresql.conf', "debug_io_direct = '$direct'\n");
+	$node->restart;
+	$node->safe_psql('postgres', q{
+		CREATE OR REPLACE FUNCTION add(regclass, int, int) RETURNS void LANGUAGE c AS 'test_aio_hooks', 'test_aio_hooks_add';
+		DROP TABLE IF EXISTS written;
+		CREATE TABLE written (i int, v int, pad text) WITH (fillfactor = 50);
+		INSERT INTO written SELECT i, 0, repeat('x', 500) FROM generate_series(1, 3000) i;
+		CHECKPOINT;
+		DO $$
+		BEGIN
+			FOR b IN 0 .. pg_relation_size('written') / 8192 - 1 LOOP
+				PERFORM add('written', b, 1000);
+				UPDATE written SET pad = 'y' WHERE ctid = format('(%s,1)', b)::tid;
+			END LOOP;
+		END $$});
+	my $sum = 'SELECT count(*), sum(v) FROM written';
+	is($node->safe_psql('postgres', $sum), '3000|3000000', 'an extension changes pages');
+	$node->stop('immediate');
+	$node->start;
+	is($node->safe_psql('postgres', $sum), '3000|3000000', "they are what they were after a crash, with debug_io_direct = '$direct'");
+}
 $node->stop;
 
 done_testing();
