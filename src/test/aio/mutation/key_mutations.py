@@ -1,0 +1,77 @@
+"""Faults in the checks of foreign keys, and of keys that are checked later: see mutations.py."""
+import functools
+
+import fault
+
+EXECUTOR = 'src/backend/executor'
+RI = ('aio_ri/001_foreign_keys', 'aio_ri/004_batches', 'aio_ri/002_random', 'aio_isolation_on/isolation')
+TESTS = {
+    f'{EXECUTOR}/ri_ahead.c': ('aio_ri/006_roles', 'aio_ri/001_foreign_keys', 'aio_ri/003_deferred_keys', 'aio_ri/002_random',
+                               'aio_ri/007_lock_room'),
+    f'{EXECUTOR}/ri_batch.c': ('aio_ri/004_batches', 'aio_ri/001_foreign_keys', 'aio_ri/002_random', 'aio_isolation_on/isolation'),
+    f'{EXECUTOR}/ri_check.c': RI,
+    f'{EXECUTOR}/ri_direct.c': ('aio_ri/001_foreign_keys', 'aio_ri/002_random', 'aio_ri/006_roles', 'aio_ri/004_batches'),
+    f'{EXECUTOR}/ri_search.c': ('aio_ri/001_foreign_keys', 'aio_ri/002_random', 'aio_ri/004_batches', 'aio_ri/006_roles'),
+    f'{EXECUTOR}/ri_validate.c': ('aio_ri/001_foreign_keys', 'aio_ri/002_random'),
+    f'{EXECUTOR}/trigger_queue.c': RI[:3] + ('aio_sql_on/regress', 'aio_ri/005_explain'),
+    f'{EXECUTOR}/unique_recheck.c': ('aio_ri/003_deferred_keys', 'aio_ri/006_roles', 'aio_ri/002_random'),
+}
+
+of = functools.partial(fault.of, folder=EXECUTOR)
+
+MUTATIONS = [
+    *of('ri_check.c',
+        ('a key that was locked is known whatever has been changed since', '\t\tlocked->locked_at == key->locked_at &&\n', ''),
+        ('a row that is referred to is not locked', '(!check->of_parent || lock_row(check))', '(!check->of_parent || true)'),
+        ('a row in a guessed place is not compared', 'fetch_row_at(check, tid) && has_keys(check, keys) && lock_row(check)',
+         'fetch_row_at(check, tid) && lock_row(check)'),
+        ('a scan that went with its owner is closed', '\t\t\tcheck->scan = NULL;\n\t\t\tcheck->owner = NULL;',
+         '\t\t\tcheck->owner = NULL;'),
+        ('rows that are newer than a snapshot do not refer to anything', 'IsolationUsesXactSnapshot() ?\n\t\t\t\t\tGetLatestSnapshot() :',
+         ''),
+        ('a check stays though a table has been altered', '(check->generation != aio_ri_generation ||\n\t\t\t\t  check->owner',
+         '(check->owner'),
+        ('tables that DDL wants for itself stay open', 'queue = queue->next)\n\t\tend_checks(queue);', 'queue = queue->next)\n\t\t;'),
+        ('a read-only transaction locks rows', 'XactReadOnly || IsInParallelMode() ||', 'IsInParallelMode() ||'),
+        ('a key that is too wide is remembered in part', 'if (size > LOCKED_KEY_SIZE - length)\n\t\t\treturn 0;',
+         'if (size > LOCKED_KEY_SIZE - length)\n\t\t\tbreak;')),
+    *of('ri_search.c',
+        ('a partial index is searched',
+         'index->rd_index->indcheckxmin ||\n\t\t!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))',
+         'index->rd_index->indcheckxmin)'),
+        ('an index that is not valid is searched', '!index->rd_index->indisvalid || index->rd_index->indcheckxmin ||',
+         'index->rd_index->indcheckxmin ||'),
+        ('an index with another collation is searched', 'collation != TupleDescAttr(RelationGetDescr(table), attno)->attcollation ||',
+         '(false && collation != TupleDescAttr(RelationGetDescr(table), attno)->attcollation) ||'),
+        ('equality may depend on a setting', '\t\tfunc_volatile(get_opcode(operator)) != PROVOLATILE_IMMUTABLE ||\n', ''),
+        ("a key is searched for with another one's operator", 'search->operators[i] = of_parent ? operator : get_commutator(operator);',
+         'search->operators[i] = operator;'),
+        ('a partition key is loaded with its expressions', 'heap_attisnull(tuple, Anum_pg_partitioned_table_partexprs, NULL);', 'true;')),
+    *of('ri_direct.c',
+        ('policies for rows are passed over', 'table->rd_rel->relrowsecurity || table->rd_rel->relhasrules)',
+         'table->rd_rel->relhasrules)'),
+        ('an owner who may not see the table is not stopped',
+         'return pg_class_aclcheck(relid, owner, ACL_SELECT) == ACLCHECK_OK &&\n\t\t', 'return '),
+        ('a part of a key is enough', 'if (target->lookup.nkeys == constraint.nkeys &&', 'if (target->lookup.nkeys > 0 &&'),
+        ('privileges on functions of operators are remembered', 'CacheRegisterSyscacheCallback(PROCOID, catalog_changed, (Datum) 0);',
+         '')),
+    *of('ri_batch.c',
+        ('rows that are not in memory are read for their keys', 'if (!AioPageIsHere(rel, block))',
+         'if (false && !AioPageIsHere(rel, block))'),
+        ('a key with a null is found', 'if (isnull || (type->attlen == -1 &&', 'if ((type->attlen == -1 &&')),
+    *of('ri_ahead.c',
+        ("an index's expressions are evaluated ahead as anybody", 'return !OidIsValid(source->key_index) || event->role == GetUserId();',
+         'return true;'),
+        ('events of an earlier cycle are looked at',
+         'if (ahead->firing_id != aio_trigger_due.cursor.firing_id ||\n\t\tahead->passed < ahead->due)',
+         'if (ahead->passed < ahead->due)')),
+    *of('ri_validate.c',
+        ('the last row that is ahead is not checked', 'if (AioRiAheadOf(&validation->ring) > 0)',
+         'if (AioRiAheadOf(&validation->ring) > 1)')),
+    *of('trigger_queue.c',
+        ('a queue that is freed is remembered', '\t*link = (*link)->next;\n}', '}'),
+        ('what is open stays so when all events have been fired', 'if (queue != NULL && queue->end_checks != NULL)', 'if (false)')),
+    *of('unique_recheck.c',
+        ('functions of users are folded ahead', '&& !runs_users_code(index))', '&& (true || !runs_users_code(index)))'),
+        ('a key that is null is searched for', 'if (isnull[i])\n', 'if (false && isnull[i])\n')),
+]
