@@ -52,7 +52,6 @@ extern LWLock *AioPreallocationLock(void);
 /* trim.c */
 extern void AioShareTrims(void);
 extern bool AioAskForTrim(const RelFileLocator *locator, ForkNumber forknum);
-extern void AioTrimFile(const RelFileLocator *locator, ForkNumber forknum);
 
 /* preallocate_trim.c */
 extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum);

@@ -7,9 +7,9 @@
  * back what is left of it (trim.c): under the extension lock of the relation
  * that has the file, and a lock against truncation, or in recovery, which
  * extends files alone; and while nobody uses a preallocation of it.  What a
- * crash leaves behind does no harm, and is freed after the next load, or by
- * VACUUM, which asks the file system whether there is much, and waits for it;
- * after a crash of a standby VACUUM passes over some kinds of files.
+ * crash leaves behind does no harm, and is freed after the next load, or after
+ * VACUUM, which asks the file system whether there is much; after a crash of a
+ * standby VACUUM passes over some kinds of files.
  *
  * Upholds INVARIANT-46 and 47.
  *
@@ -55,6 +55,21 @@ AioWantTrim(const RelFileLocator *locator, ForkNumber forknum)
 }
 
 /*
+ * The same, of a relation that the caller has locked such that it is not
+ * truncated; unless somebody is extending it.
+ */
+static void
+ask(Relation rel, ForkNumber forknum)
+{
+	Assert(!RelationUsesLocalBuffers(rel));
+	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
+	if (!ConditionalLockRelationForExtension(rel, ExclusiveLock))
+		return;
+	AioWantTrim(&rel->rd_locator, forknum);
+	UnlockRelationForExtension(rel, ExclusiveLock);
+}
+
+/*
  * Have what is left of a fork's preallocation given back, in a transaction that
  * has done nothing else.  By now its relation may have another file, or be
  * gone, or locked, or somebody may be extending it.
@@ -72,31 +87,9 @@ AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL)
 		return;
-	if (RelFileLocatorEquals(rel->rd_locator, *locator) &&
-		ConditionalLockRelationForExtension(rel, ExclusiveLock))
-	{
-		AioWantTrim(locator, forknum);
-		UnlockRelationForExtension(rel, ExclusiveLock);
-	}
+	if (RelFileLocatorEquals(rel->rd_locator, *locator))
+		ask(rel, forknum);
 	relation_close(rel, NoLock);
-}
-
-/*
- * Give back what is allocated past the end of a relation's main fork, now.  The
- * caller has it locked such that it is not truncated; its extension lock, under
- * which the end stays where it is, is taken here.
- */
-static void
-trim(Relation rel)
-{
-	Assert(!RelationUsesLocalBuffers(rel));
-	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
-	LockRelationForExtension(rel, ExclusiveLock);
-	AioForgetPreallocation(&rel->rd_locator, MAIN_FORKNUM);
-	HOLD_INTERRUPTS();
-	AioTrimFile(&rel->rd_locator, MAIN_FORKNUM);
-	RESUME_INTERRUPTS();
-	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
 /*
@@ -126,7 +119,7 @@ much_is_unused(Relation rel)
 		(uint64) file.st_size + file.st_size / 64 + MIN_PREALLOCATION * BLCKSZ;
 }
 
-/* Give back what is allocated past the end of a relation, if it is much. */
+/* Have what is allocated past a relation's end given back, if it is much. */
 static void
 trim_unused(Relation rel)
 {
@@ -134,7 +127,7 @@ trim_unused(Relation rel)
 	if (AioCanHavePreallocation(rel) &&
 		!AioHasPreallocation(&rel->rd_locator, MAIN_FORKNUM) &&
 		much_is_unused(rel))
-		trim(rel);
+		ask(rel, MAIN_FORKNUM);
 }
 
 /*

@@ -211,8 +211,8 @@ AioSettleTrimsOf(Oid database)
  * Give back what is allocated past the end of a fork's last segment.  Its file
  * is opened here, and no error is raised: whether it exists does not matter.
  */
-void
-AioTrimFile(const RelFileLocator *locator, ForkNumber forknum)
+static void
+trim_file(const RelFileLocator *locator, ForkNumber forknum)
 {
 	RelPathStr	path = relpathperm(*locator, forknum);
 	char		segment[MAXPGPATH];
@@ -268,7 +268,7 @@ AioTrimWanted(void)
 		if (!wanted)
 			continue;
 		INJECTION_POINT("aio-trim", NULL);
-		AioTrimFile(&one->locator, one->forknum);
+		trim_file(&one->locator, one->forknum);
 		any = true;
 		SpinLockAcquire(&trims->mutex);
 		end_request(one);
