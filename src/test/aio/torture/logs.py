@@ -43,6 +43,8 @@ FUTURE = re.compile(r'startup\|01000\|WARNING:  removing future two-phase state 
 # VACUUM notes in the visibility map that a page which it need not change is frozen
 UNCHANGED = re.compile(r'(TRAP: failed Assert\("BufferIsExclusiveLocked\(buffer\) && BufferIsDirty\(buffer\)"\).*)\n'
                        r'.*ExceptionalCondition.*\n.*XLogRegisterBuffer.*\n.*log_heap_visible')
+# upstream's: a name that stat() cannot look up, whatever the error, is taken for one that is free
+FREE_NAME = re.compile(r'TRAP: failed Assert\("access\(path, F_OK\) != 0 && errno == ENOENT"\), File: "[^"]*(xlog|timeline)\.c"')
 # what no fault of a disk explains
 NEVER = re.compile(r'leak|stuck|still (referenced|active|pinned)|refcount|was not closed|was terminated by signal|'
                    r'problem in alloc set|detected write past|bogus|conflict detected on relation')
@@ -80,6 +82,8 @@ def complaints(text, killed=False, disk_fails=False, streaming=False, subscriber
         if not match:
             trap = re.match(r'TRAP: .*PID: (\d+)', line)
             if trap and disk_fails and re.search(rf'\[{trap[1]}\] client backend\|01000\|WARNING:  {TWICE.pattern}', text, re.M):
+                panicked = True
+            elif trap and disk_fails and FREE_NAME.match(line):
                 panicked = True
             elif trap and killed and line.startswith(LEADER_TRAPS) and re.search(LEADER % trap[1], text):
                 continue
