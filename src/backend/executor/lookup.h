@@ -296,7 +296,7 @@ typedef struct AioLookups
 	List	   *loops;			/* of AioLookupLoop */
 	List	   *scans;			/* of AioLookupScan */
 	List	   *tid_scans;		/* of AioLookupTids */
-	List	   *nodes;			/* of AioLookupNode */
+	struct layered_hash *nodes; /* that have had a layer (lookup_statement.c) */
 	List	   *subplans;		/* PlanStates that have been searched */
 	PlanState  *top;
 	bool		all_wanted;		/* of its rows, whoever runs it */

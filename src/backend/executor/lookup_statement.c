@@ -14,9 +14,29 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "lookup.h"
 #include "utils/memutils.h"
+
+/* a node that has had a layer, in a statement's table of them */
+typedef struct LayeredNode
+{
+	PlanState  *node;			/* the key */
+	AioLookupNode *layers;
+	char		status;			/* simplehash.h's */
+} LayeredNode;
+
+#define SH_PREFIX		layered
+#define SH_ELEMENT_TYPE	LayeredNode
+#define SH_KEY_TYPE		PlanState *
+#define SH_KEY			node
+#define SH_HASH_KEY(table, key)	((uint32) murmurhash64((uintptr_t) (key)))
+#define SH_EQUAL(table, a, b)	((a) == (b))
+#define SH_SCOPE		static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
 /* statements in which lookups have been searched for, the last one first */
 static AioLookups *statements = NULL;
@@ -91,17 +111,18 @@ AioLookupsOf(const QueryDesc *query)
 static AioLookupNode *
 find_node(PlanState *node)
 {
+	AioLookups *lookups;
+	LayeredNode *found;
+
 	if (last_node != NULL && last_node->node == node)
 		return last_node;
-	foreach_ptr(AioLookupNode, one, AioNotedStatement(node->state)->nodes)
-	{
-		if (one->node == node)
-		{
-			last_node = one;
-			return one;
-		}
-	}
-	return NULL;
+	lookups = AioNotedStatement(node->state);
+	if (lookups->nodes == NULL)
+		return NULL;
+	found = layered_lookup(lookups->nodes, node);
+	if (found != NULL)
+		last_node = found->layers;
+	return found != NULL ? found->layers : NULL;
 }
 
 static TupleTableSlot *
@@ -143,10 +164,14 @@ AioLookupAttach(PlanState *node, AioLookupLayer layer, AioLookupNext next,
 	if (one == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(node->state->es_query_cxt);
+		bool		exists;
 
+		if (lookups->nodes == NULL)
+			lookups->nodes = layered_create(node->state->es_query_cxt, 8, NULL);
 		one = palloc0(sizeof(AioLookupNode));
 		one->node = node;
-		lookups->nodes = lappend(lookups->nodes, one);
+		layered_insert(lookups->nodes, node, &exists)->layers = one;
+		Assert(!exists);
 		MemoryContextSwitchTo(old);
 	}
 	Assert(one->next[layer] == NULL);
