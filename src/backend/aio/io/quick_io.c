@@ -93,8 +93,11 @@ typedef struct Pace
 /* aio.quick_io_time */
 double		aio_quick_io_time;
 
-/* of reads, and of writes */
+/* of reads, and of writes; of no tablespace yet where that is InvalidOid */
 static Pace paces[2][PACES];
+
+/* the next tablespace that is not among them takes this place */
+static int	next_pace[2];
 
 /* the next one that is synchronous is so because it is quick, or tried */
 static bool asked[2];
@@ -123,14 +126,30 @@ give_up(Pace *pace)
 	enter(pace, AWAIT);
 }
 
+/* What is known of reads or writes in a tablespace, or NULL. */
+static Pace *
+find_pace(bool write, Oid tablespace)
+{
+	for (int i = 0; i < PACES; i++)
+	{
+		if (paces[write][i].tablespace == tablespace)
+			return &paces[write][i];
+	}
+	return NULL;
+}
+
 static Pace *
 get_pace(AioFutureKind kind, Oid tablespace)
 {
-	Pace	   *pace = &paces[kind == AIO_KIND_WRITE][tablespace % PACES];
+	bool		write = kind == AIO_KIND_WRITE;
+	Pace	   *pace = find_pace(write, tablespace);
 
 	Assert(kind == AIO_KIND_READ || kind == AIO_KIND_WRITE);
-	if (unlikely(pace->tablespace != tablespace))
+	Assert(OidIsValid(tablespace));
+	if (unlikely(pace == NULL))
 	{
+		pace = &paces[write][next_pace[write]];
+		next_pace[write] = (next_pace[write] + 1) % PACES;
 		pace->tablespace = tablespace;
 		pace->awaited = AWAITED_MIN;
 		pace->mean = 0;
@@ -224,10 +243,13 @@ AioNoteTime(AioFutureKind kind, PgAioHandle *ioh, instr_time started)
 	bool		write = kind == AIO_KIND_WRITE;
 	instr_time	now;
 	double		time;
-	Pace	   *pace = &paces[write][tablespace % PACES];
+	Pace	   *pace;
 
 	Assert(ioh->owner_procno == MyProcNumber);
-	if (aio_quick_io_time <= 0 || pace->tablespace != tablespace ||
+	if (aio_quick_io_time <= 0)
+		return;
+	pace = find_pace(write, tablespace);
+	if (pace == NULL ||
 		synchronous != (pace->phase != AWAIT) ||
 		(synchronous && !asked[write]))
 		return;
