@@ -22,7 +22,9 @@
  * - The error raised is that of the first row that fails (scope.c).
  *
  * INVARIANT-78: a serializable transaction inserts an entry when, and only if,
- * PostgreSQL would.
+ * PostgreSQL would: each may meet a conflict with another transaction, and what
+ * is found out about one by then no error of another row or index takes back.
+ * So nothing waits in a backlog, and as with unique keys only reads run ahead.
  *
  * index_policy.c decides which indexes take part.  Temporary tables do not:
  * their pages are never locked.  And as a task costs some per cent of an
@@ -88,6 +90,8 @@ struct AioInsertBatch
 	bool		onlySummarizing;
 
 	int			nslots;
+	bool		in_order;		/* entry by entry, as transactions are
+								 * serializable */
 	List	  **rechecks;		/* result, by row */
 	uint64	   *cur_lineno;		/* COPY's current line, or NULL */
 	const uint64 *linenos;		/* by row */
@@ -109,14 +113,6 @@ find_policy(ResultRelInfo *rri)
 
 	if (!aio_await_index_inserts || rri->ri_NumIndices == 0 ||
 		!AioScopeAllowed())
-		return NULL;
-
-	/*
-	 * Each entry may meet a conflict of serializable transactions, and what
-	 * has been found out of one by then is not taken back by an error of
-	 * another row, or index.
-	 */
-	if (IsolationIsSerializable())
 		return NULL;
 
 	/*
@@ -189,7 +185,9 @@ insert_batch(AioInsertBatch *batch, bool tasks)
 
 	Assert(batch->nslots > 0 && batch->policy != NULL);
 	batch->policy_generation = generation;
+	batch->in_order = IsolationIsSerializable();
 	batch->later = NULL;
+	Assert(!batch->in_order || batch->backlog == NULL);
 	if (tasks && !(batch->backlog != NULL && batch->backlog->only_collects))
 		AioScopeRun(insert_rows, batch, AioIsDataError);
 	else
@@ -257,7 +255,8 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool collects,
 static bool
 may_collect_row(const EState *estate, bool update)
 {
-	return estate->es_processed >= (uint64) aio_debug_rows_before_batch &&
+	return !IsolationIsSerializable() &&
+		estate->es_processed >= (uint64) aio_debug_rows_before_batch &&
 		estate->es_plannedstmt != NULL &&
 		(update || estate->es_plannedstmt->commandType != CMD_UPDATE);
 }
@@ -319,7 +318,7 @@ AioApplyIndexTuples(ResultRelInfo *rri, TupleTableSlot *slot, EState *estate,
 	AioTableBacklog *backlog = NULL;
 	List	   *recheck;
 
-	if (policy != NULL)
+	if (policy != NULL && !IsolationIsSerializable())
 	{
 		backlog = AioApplyBacklog(rri, estate->es_output_cid);
 		policy = AioGetTablePolicy(rri);
@@ -380,7 +379,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	/* COPY also flushes what is empty */
 	if (nslots == 0)
 		return NULL;
-	if (tasks)
+	if (tasks && !IsolationIsSerializable())
 		table = AioGetTableBacklog(rri, estate, cid, cstate);
 	if (table != NULL && AioBacklogTakes(table, cid, nslots))
 		batch.backlog = table;
@@ -429,11 +428,12 @@ insert_inline(AioInsertBatch *batch, int position, Relation index, Datum *values
 			  IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
 {
 	/*
-	 * It may wait for transactions, or report a duplicate; or its code looks
-	 * for rows whose entries tasks are inserting, as it may do anything.
+	 * It may wait for transactions, or report a duplicate or a conflict; or
+	 * its code looks for rows whose entries tasks are inserting, as it may do
+	 * anything.
 	 */
 	if (check_unique != UNIQUE_CHECK_NO || info->ii_ExclusionOps != NULL ||
-		batch->policy->indexes[position].looks)
+		batch->in_order || batch->policy->indexes[position].looks)
 		AioScopeJoin(batch->scope);
 
 	/* a task that reported something has moved it */
@@ -537,7 +537,7 @@ insert_as_task(AioInsertBatch *batch, const AioIndexAmOps *ops,
 							   values, isnull, tid);
 	task->check_unique = check_unique;
 	task->unchanged = unchanged;
-	task->ordered = check_unique == UNIQUE_CHECK_YES || later;
+	task->ordered = check_unique == UNIQUE_CHECK_YES || later || batch->in_order;
 	/* not in this frame, which an error of a sibling may leave */
 	task->result = result_wanted ? &batch->result : result;
 	task->cur_lineno = batch->cur_lineno;

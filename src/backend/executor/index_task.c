@@ -59,7 +59,7 @@ insert_entry(void *arg)
 
 	if (task->ordered && !AioTaskHasTurn())
 	{
-		if (ops->look_ahead != NULL && !ops->reads_first)
+		if (ops->look_ahead != NULL)
 			ops->look_ahead(entry);
 		AioAwaitTurn();
 		Assert(AioTaskHasTurn());
