@@ -43,11 +43,14 @@
  */
 #include "postgres.h"
 
+#include "access/xlog_internal.h"
+#include "access/xlogrecovery.h"
 #include "aio/block.h"
 #include "aio/read.h"
 #include "aio/replay.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "replication/walreceiver.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
@@ -324,6 +327,21 @@ AioReplayBegin(XLogReaderState *reader, int inflight)
 }
 
 /*
+ * Could it call restore_command to try again to read a page that was not there?
+ * That takes its time, while records that have been decoded wait, and may be
+ * called for the segment before, too, of which it needs a page once more.
+ */
+static bool
+may_restore(XLogReaderState *reader)
+{
+	bool		page_missing = reader->readLen == 0;
+
+	return page_missing && InArchiveRecovery &&
+		recoveryRestoreCommand != NULL && recoveryRestoreCommand[0] != '\0' &&
+		!WalRcvStreaming();
+}
+
+/*
  * There is no room for more decoded records, or no more WAL.  Which record is
  * to be replayed before that is tried again?  Upstream waits for all of them,
  * and nothing is on its way by then.
@@ -335,7 +353,7 @@ AioReplayTryAgainAt(XLogReaderState *reader)
 	XLogRecPtr	last = reader->decode_queue_tail->lsn;
 	XLogRecPtr	middle = last - (last - record->lsn) / 2;
 
-	if (!aio_replay_active)
+	if (!aio_replay_active || may_restore(reader))
 		return last;
 	while (record->lsn < middle)
 		record = record->next;

@@ -7,6 +7,8 @@
 use strict;
 use warnings FATAL => 'all';
 
+use File::Basename;
+use File::Copy;
 use FindBin;
 use lib "$FindBin::RealBin/../..", "$FindBin::RealBin/..";
 
@@ -39,6 +41,9 @@ foreach my $round (1 .. 3)
 	$digests{$round} = contents($primary);
 	$primary->safe_psql('postgres', "UPDATE load SET b = some_uuid(id, 'after $round') WHERE id % 30 = 0");
 }
+# records that begin in one segment, and end in the next
+$primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(false, 'small', repeat('x', i % 1000)) FROM generate_series(1, 10000) i});
+my $middle = $primary->safe_psql('postgres', "SELECT pg_walfile_name(pg_current_wal_lsn() - 2 * 1024 * 1024)");
 my $wanted = contents($primary);
 my $last = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
 $primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
@@ -84,6 +89,29 @@ $node->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
 $node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 is(contents($node), $digests{1}, 'promoted');
 $node->stop;
+
+# The archive ends in the middle of a record: what is replayed meanwhile is not
+# a reason to ask for the same files again.
+my %asked;
+my $part = $primary->basedir . '/part';
+mkdir $part or die $!;
+foreach my $file (grep { $_ le $middle } map { basename($_) } glob($primary->archive_dir . '/*'))
+{
+	copy($primary->archive_dir . "/$file", "$part/$file") or die $!;
+}
+foreach my $way ($method, 'sync')
+{
+	my $log = $primary->basedir . "/asked_$way";
+
+	$node = restored("ends_$way", "restore_command = 'echo %f >>$log; cp $part/%f %p'\nio_method = $way\n");
+	$node->start;
+	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+	is(contents($node), $wanted, "$way: what is there has been replayed");
+	$asked{$way} = slurp_file($log);
+	$node->stop;
+}
+like($asked{sync}, qr/^$middle$/m, 'files are asked for');
+is($asked{$method}, $asked{sync}, 'the same files, as often, as by upstream');
 
 # A command that does not end until it is told to: nothing is on its way
 # meanwhile, queries go on, and the server can be stopped.
