@@ -4,10 +4,11 @@
 //   before it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone, mdextend() that
 //   the file grows, XLogDropDatabase() and ForgetDatabaseSyncRequests() that files will go of which nobody tells one by one:
 //   nothing there may be given back any more.  The checkpointer gives back, at the end, what the background writer has not.
-//   VACUUM says when it is done with a table, and ProcessClientReadInterrupt() that there is nothing to do.
+//   VACUUM says when it is done with a table, and ProcessClientReadInterrupt() that there is nothing to do.  The transaction
+//   in which an idle session has space given back is not counted for its database.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to preallocate space.
-// Why so many: each line is one call, in eleven functions.
+// Why so many: each line is one call, in twelve functions.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioBeforeExtensionUnlock+2 fork+1 extend_by+1 ExclusiveLock-1
 //   in ExtendBufferedRelShared
@@ -21,6 +22,8 @@
 //   in ShutdownXLOG
 // target: src/backend/commands/vacuum.c AioTableVacuumed+1
 //   in vacuum_rel
+// target: src/backend/utils/activity/pgstat_database.c aio_giving_back+1
+//   in AtEOXact_PgStat_Database
 
 @lock@
 expression r;
@@ -159,3 +162,15 @@ expression rel;
 @@
   table_relation_vacuum(rel, ...);
 + AioTableVacuumed(rel);
+
+@count@
+symbol parallel;
+@@
+  AtEOXact_PgStat_Database(...)
+  {
+  <+...
+- if (!parallel)
++ if (!parallel && !aio_giving_back)
+  { ... }
+  ...+>
+  }

@@ -42,6 +42,9 @@ extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 						off_t amount, uint32 wait_event_info);
 extern void AioEndPreallocation(void);
 
+/* a transaction that nobody has asked for, and that is not counted */
+extern PGDLLIMPORT bool aio_giving_back;
+
 /* preallocate_recovery.c, likewise */
 extern PGDLLIMPORT bool aio_preallocated_in_recovery;
 extern void AioGiveBackInRecovery(bool all);

@@ -62,6 +62,8 @@ static Extended *extending = NULL;
 /* this session uses preallocated space */
 bool		aio_preallocation_used = false;
 
+bool		aio_giving_back = false;
+
 /* and may have been idle for a while */
 static volatile sig_atomic_t aio_leave_pending = false;
 static TimeoutId idle_timeout = MAX_TIMEOUTS;
@@ -126,15 +128,21 @@ detach_all(void)
 	return nleft;
 }
 
-/* Give back what detach_all() has found, in a transaction of its own. */
+/*
+ * Give back what detach_all() has found, in a transaction of its own, which
+ * statistics do not count.  The caller resets aio_giving_back after an error,
+ * when the transaction has been aborted.
+ */
 static void
 give_back(int nleft)
 {
 	Assert(!IsTransactionOrTransactionBlock());
+	aio_giving_back = true;
 	StartTransactionCommand();
 	for (int i = 0; i < nleft; i++)
 		AioGiveBack(&remembered[i].locator, remembered[i].forknum);
 	CommitTransactionCommand();
+	aio_giving_back = false;
 }
 
 /* Only a session that ends in order gives back; VACUUM does, too. */
@@ -236,6 +244,7 @@ AioEndPreallocation(void)
 		error = CopyErrorData();
 		FlushErrorState();
 		AbortCurrentTransaction();
+		aio_giving_back = false;
 		ereport(LOG,
 				errmsg("could not give back unused space: %s", error->message));
 		FreeErrorData(error);

@@ -116,3 +116,15 @@ ShutdownXLOG(int code, Datum arg)
 	if (recovering)
 		CreateRestartPoint(flags);
 }
+
+void
+AtEOXact_PgStat_Database(bool isCommit, bool parallel)
+{
+	if (!parallel && !aio_giving_back)
+	{
+		if (isCommit)
+			commits++;
+		else
+			rollbacks++;
+	}
+}

@@ -108,6 +108,28 @@ foreach my $method (sort keys %methods)
 		slack_goes($path, "$method: and when it ends");
 		check('single', 50000, "$method, one session");
 
+		# statistics count what a client has asked for, idle or at its end
+		my %commits;
+		foreach my $n (1, 2500)
+		{
+			my $database = "counts_$n";
+
+			$node->safe_psql('postgres', "CREATE DATABASE $database");
+			$session = $node->background_psql($database);
+			$session->query_safe(sprintf($create, 't'));
+			foreach my $time (1 .. 2)
+			{
+				$session->query_safe('INSERT INTO t ' . rows($n)) foreach (1 .. 8);
+				$path = $node->data_dir . '/' . $session->query_safe("SELECT pg_relation_filepath('t')");
+				slack_goes($path, "$method: $n rows at a time, given back") if $time == 1;
+			}
+			$session->quit;
+			$node->poll_query_until('postgres', "SELECT numbackends = 0 FROM pg_stat_database WHERE datname = '$database'");
+			slack_goes($path, "$method: $n rows at a time, given back at its end");
+			$commits{$n} = $node->safe_psql('postgres', "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = '$database'");
+		}
+		is($commits{2500}, $commits{1}, "$method: giving back is not counted as a transaction");
+
 		# nor is a small table given any
 		$session = $node->background_psql('postgres');
 		$session->query_safe(sprintf($create, 'small'));
