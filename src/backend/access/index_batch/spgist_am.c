@@ -7,6 +7,12 @@
  * number of inserts may be suspended.  Batches are inserted entry by entry,
  * near ones together, by the order of their type.
  *
+ * Not so in a radix tree.  There, in order, the leaves of one inner tuple after
+ * the other outgrow their page, move to a new one, and leave space behind that
+ * no others use: the index can become three times as large as by rows in any
+ * other order, in stock PostgreSQL, too, if it is loaded in order after a
+ * thousand other rows.
+ *
  * Tests: src/test/aio/sql/sql/access_methods.sql,
  *		  src/test/aio/index/t/001_backlog.pl,
  *		  src/test/aio/index/t/018_first_error.pl.
@@ -128,10 +134,17 @@ collect(AioIndexBatch *batch, const AioIndexRow *row,
 		AioCollectValues(batch, row, values, isnull);
 }
 
+/* AioIndexAmOps.may_collect: is there an order, and no radix tree? */
+static bool
+may_collect(const AioIndexBatch *batch)
+{
+	return !OidIsValid(batch->index->rd_indcollation[0]) && AioTypeHasOrder(batch);
+}
+
 static const AioIndexAmOps spgist_ops = {
 	.insert = spginsert,
 	.concurrency = AIO_INDEX_CONCURRENT,
-	.may_collect = AioTypeHasOrder,
+	.may_collect = may_collect,
 	.collect = collect,
 	.collects_input = true,
 	.sort = AioSortByType,
