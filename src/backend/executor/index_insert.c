@@ -172,6 +172,21 @@ add_rechecks(AioInsertBatch *batch)
 	}
 }
 
+/* Do tasks of any index of the table have something to do before their turn? */
+static bool
+any_reads_ahead(const AioTablePolicy *policy)
+{
+	for (int i = 0; i < policy->nindexes; i++)
+	{
+		const AioIndexAmOps *ops = policy->indexes[i].ops;
+
+		if (ops != NULL && ops->concurrency != AIO_INDEX_NO_TASKS &&
+			ops->look_ahead != NULL)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Insert the entries of a batch, as tasks if they could help, and note whether
  * there was anything to read.  A batch that only collects reads nothing, and
@@ -188,6 +203,8 @@ insert_batch(AioInsertBatch *batch, bool tasks)
 	batch->in_order = IsolationIsSerializable();
 	batch->later = NULL;
 	Assert(!batch->in_order || batch->backlog == NULL);
+	if (batch->in_order)
+		tasks = tasks && any_reads_ahead(batch->policy);
 	if (tasks && !(batch->backlog != NULL && batch->backlog->only_collects))
 		AioScopeRun(insert_rows, batch, AioIsDataError);
 	else
