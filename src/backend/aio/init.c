@@ -178,7 +178,7 @@ AioInitialize(void)
 							"Number of pages of a new relation that is not logged after which previous ones are flushed to disk.",
 							"0 disables forced writeback.",
 							&aio_bulk_flush_after,
-							128, 0, RELSEG_SIZE,
+							Min(128, RELSEG_SIZE), 0, RELSEG_SIZE,
 							PGC_USERSET,
 							GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
@@ -187,7 +187,7 @@ AioInitialize(void)
 							"Maximum amount of space that is preallocated past the end of a growing file.",
 							"A quarter of the table is a limit, too.  0 allocates space when it is needed.",
 							&aio_preallocation_size,
-							4096, 0, RELSEG_SIZE,
+							Min(4096, RELSEG_SIZE), 0, RELSEG_SIZE,
 							PGC_SIGHUP,
 							GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
