@@ -90,8 +90,7 @@ struct AioInsertBatch
 	bool		onlySummarizing;
 
 	int			nslots;
-	bool		in_order;		/* entry by entry, as transactions are
-								 * serializable */
+	bool		serializable;	/* entries go one by one */
 	List	  **rechecks;		/* result, by row */
 	uint64	   *cur_lineno;		/* COPY's current line, or NULL */
 	const uint64 *linenos;		/* by row */
@@ -200,10 +199,10 @@ insert_batch(AioInsertBatch *batch, bool tasks)
 
 	Assert(batch->nslots > 0 && batch->policy != NULL);
 	batch->policy_generation = generation;
-	batch->in_order = IsolationIsSerializable();
+	batch->serializable = IsolationIsSerializable();
 	batch->later = NULL;
-	Assert(!batch->in_order || batch->backlog == NULL);
-	if (batch->in_order)
+	Assert(!batch->serializable || batch->backlog == NULL);
+	if (batch->serializable)
 		tasks = tasks && any_reads_ahead(batch->policy);
 	if (tasks && !(batch->backlog != NULL && batch->backlog->only_collects))
 		AioScopeRun(insert_rows, batch, AioIsDataError);
@@ -450,7 +449,7 @@ insert_inline(AioInsertBatch *batch, int position, Relation index, Datum *values
 	 * anything.
 	 */
 	if (check_unique != UNIQUE_CHECK_NO || info->ii_ExclusionOps != NULL ||
-		batch->in_order || batch->policy->indexes[position].looks)
+		batch->serializable || batch->policy->indexes[position].looks)
 		AioScopeJoin(batch->scope);
 
 	/* a task that reported something has moved it */
@@ -547,14 +546,15 @@ insert_as_task(AioInsertBatch *batch, const AioIndexAmOps *ops,
 	AioIndexTask *task;
 	uint64		task_id;
 
-	if (ops->concurrency == AIO_INDEX_SERIAL)
+	/* those of a serializable transaction await their turn anyway */
+	if (ops->concurrency == AIO_INDEX_SERIAL && !batch->serializable)
 		AioScopeJoinTask(batch->scope, batch->serial_task);
 
 	task = AioPrepareIndexTask(batch->scope, ops, index, heap, info,
 							   values, isnull, tid);
 	task->check_unique = check_unique;
 	task->unchanged = unchanged;
-	task->ordered = check_unique == UNIQUE_CHECK_YES || later || batch->in_order;
+	task->ordered = check_unique == UNIQUE_CHECK_YES || later || batch->serializable;
 	/* not in this frame, which an error of a sibling may leave */
 	task->result = result_wanted ? &batch->result : result;
 	task->cur_lineno = batch->cur_lineno;

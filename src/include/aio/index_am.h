@@ -143,7 +143,8 @@ typedef struct AioIndexAmOps
 	 * Optional: have in memory the pages that the insert of this entry will
 	 * read.  Runs in the task and may suspend.  Must leave no lock and no
 	 * pin, and change nothing.  Called when the task has to await its turn,
-	 * as those with unique keys do; with reads_first, called for each entry.
+	 * as those with unique keys do, and all of a serializable transaction;
+	 * with reads_first, called for each entry, then once more.
 	 */
 	void		(*look_ahead) (AioIndexEntry *entry);
 

@@ -11,7 +11,8 @@
  * changed by the time it is locked, only a read is lost.
  *
  * The second function descends for an insert that must await its turn: unique
- * keys are inserted in row order, and their pages are read in any order.
+ * keys, and all of a serializable transaction, are inserted in row order, and
+ * their pages are read in any order.
  *
  * Suspends:  both, in buffer reads only.
  * Tests:     src/test/aio/sql, bench/multi_index.py.

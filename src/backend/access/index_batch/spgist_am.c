@@ -7,11 +7,12 @@
  * number of inserts may be suspended.  Batches are inserted entry by entry,
  * near ones together, by the order of their type.
  *
- * Not so in a radix tree.  There, in order, the leaves of one inner tuple after
- * the other outgrow their page, move to a new one, and leave space behind that
- * no others use: the index can become three times as large as by rows in any
- * other order, in stock PostgreSQL, too, if it is loaded in order after a
- * thousand other rows.
+ * Not so in a radix tree of strings.  There, in order, the leaves of one inner
+ * tuple after the other outgrow their page, move to a new one, and leave space
+ * behind that no others use: the index can become three times as large as by
+ * rows in any other order, in stock PostgreSQL, too, if it is loaded in order
+ * after a thousand other rows.  That of network addresses stays as large as
+ * ever.
  *
  * Tests: src/test/aio/sql/sql/access_methods.sql,
  *		  src/test/aio/index/t/001_backlog.pl,
@@ -134,7 +135,7 @@ collect(AioIndexBatch *batch, const AioIndexRow *row,
 		AioCollectValues(batch, row, values, isnull);
 }
 
-/* AioIndexAmOps.may_collect: is there an order, and no radix tree? */
+/* AioIndexAmOps.may_collect: is there an order, and no tree of strings? */
 static bool
 may_collect(const AioIndexBatch *batch)
 {

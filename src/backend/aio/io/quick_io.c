@@ -96,9 +96,6 @@ double		aio_quick_io_time;
 /* of reads, and of writes; of no tablespace yet where that is InvalidOid */
 static Pace paces[2][PACES];
 
-/* the next tablespace that is not among them takes this place */
-static int	next_pace[2];
-
 /* the next one that is synchronous is so because it is quick, or tried */
 static bool asked[2];
 
@@ -148,8 +145,10 @@ get_pace(AioFutureKind kind, Oid tablespace)
 	Assert(OidIsValid(tablespace));
 	if (unlikely(pace == NULL))
 	{
-		pace = &paces[write][next_pace[write]];
-		next_pace[write] = (next_pace[write] + 1) % PACES;
+		/* if there is no room, only those forget each other that share this */
+		pace = find_pace(write, InvalidOid);
+		if (pace == NULL)
+			pace = &paces[write][tablespace % PACES];
 		pace->tablespace = tablespace;
 		pace->awaited = AWAITED_MIN;
 		pace->mean = 0;

@@ -130,19 +130,25 @@ detach_all(void)
 
 /*
  * Give back what detach_all() has found, in a transaction of its own, which
- * statistics do not count.  The caller resets aio_giving_back after an error,
- * when the transaction has been aborted.
+ * statistics do not count unless it fails.
  */
 static void
 give_back(int nleft)
 {
 	Assert(!IsTransactionOrTransactionBlock());
 	aio_giving_back = true;
-	StartTransactionCommand();
-	for (int i = 0; i < nleft; i++)
-		AioGiveBack(&remembered[i].locator, remembered[i].forknum);
-	CommitTransactionCommand();
-	aio_giving_back = false;
+	PG_TRY();
+	{
+		StartTransactionCommand();
+		for (int i = 0; i < nleft; i++)
+			AioGiveBack(&remembered[i].locator, remembered[i].forknum);
+		CommitTransactionCommand();
+	}
+	PG_FINALLY();
+	{
+		aio_giving_back = false;
+	}
+	PG_END_TRY();
 }
 
 /* Only a session that ends in order gives back; VACUUM does, too. */
@@ -244,7 +250,6 @@ AioEndPreallocation(void)
 		error = CopyErrorData();
 		FlushErrorState();
 		AbortCurrentTransaction();
-		aio_giving_back = false;
 		ereport(LOG,
 				errmsg("could not give back unused space: %s", error->message));
 		FreeErrorData(error);

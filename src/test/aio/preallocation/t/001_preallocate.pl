@@ -116,6 +116,7 @@ foreach my $method (sort keys %methods)
 
 			$node->safe_psql('postgres', "CREATE DATABASE $database");
 			$session = $node->background_psql($database);
+			$session->query_safe('CREATE EXTENSION aio');
 			$session->query_safe(sprintf($create, 't'));
 			foreach my $time (1 .. 2)
 			{
@@ -123,6 +124,7 @@ foreach my $method (sort keys %methods)
 				$path = $node->data_dir . '/' . $session->query_safe("SELECT pg_relation_filepath('t')");
 				slack_goes($path, "$method: $n rows at a time, given back") if $time == 1;
 			}
+			cmp_ok($session->query_safe('SELECT extensions FROM aio_session_preallocation()'), $n > 1 ? '>' : '==', 0, "$method: $n rows at a time, preallocated or not");
 			$session->quit;
 			$node->poll_query_until('postgres', "SELECT numbackends = 0 FROM pg_stat_database WHERE datname = '$database'");
 			slack_goes($path, "$method: $n rows at a time, given back at its end");
