@@ -34,8 +34,14 @@ def other_plans(difference):
         kind in 'iI' and mode == 'SIReadLock' for _session, _name, kind, mode, _granted in difference.stock + difference.ours)
 
 
+def other_places(difference):
+    """Rows that are stored together may be in another order, which nobody promises, where pages have gaps."""
+    return 'COPY (SELECT id, v FROM t) TO STDOUT' in difference.where and difference.what.endswith('hears') and \
+        difference.stock != difference.ours and sorted(map(str, difference.stock)) == sorted(map(str, difference.ours))
+
+
 KNOWN = {
-    'Index files': other_plans,
+    'Files': lambda difference: other_plans(difference) or other_places(difference),
     'Statements that fail': lambda difference: rows_of_failing_statements(difference) or notices_of_failing_statements(difference),
     'Queries of foreign keys': other_indexes_of_parents,
 }
