@@ -321,6 +321,7 @@ AioInitialize(void)
 #endif
 
 	AioWorkerInitialize();
+	AioQuickIoInitialize();
 	AioWriteInitialize();
 	AioPreallocationInitialize();
 	AioTableGateInitialize();

@@ -280,7 +280,7 @@ insert_in_row_order(AioTableBacklog *table, int nrows)
 	int64		reads_before = pgBufferUsage.shared_blks_read;
 
 	INJECTION_POINT("aio-keys-in-row-order", NULL);
-	if (AioTasksHelp(policy) && AioScopeAllowed())
+	if (AioTasksHelp(policy, table->rri) && AioScopeAllowed())
 		AioScopeRun(insert_rows, table, AioIsDataError);
 	else
 		insert_rows(NULL, table);

@@ -227,7 +227,7 @@ insert_row(AioTablePolicy *policy, AioTableBacklog *table, bool collects,
 {
 	uint64		generation = aio_policy_generation;
 	int64		reads_before = pgBufferUsage.shared_blks_read;
-	bool		tasks = rri->ri_NumIndices >= 2 && AioTasksHelp(policy) &&
+	bool		tasks = rri->ri_NumIndices >= 2 && AioTasksHelp(policy, rri) &&
 		!(table != NULL && table->in_order);
 	List	   *recheck = NIL;
 	AioInsertBatch batch;
@@ -415,7 +415,7 @@ AioInsertIndexBatch(ResultRelInfo *rri, TupleTableSlot **slots, int nslots,
 	batch.linenos = linenos;
 	insert_batch(&batch,
 				 (nslots >= 2 || rri->ri_NumIndices >= 2) &&
-				 AioTasksHelp(batch.policy) &&
+				 AioTasksHelp(batch.policy, rri) &&
 				 !(table != NULL && table->in_order));
 
 	return batch.rechecks;

@@ -25,6 +25,7 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "aio/index_policy.h"
+#include "aio/quick_io.h"
 #include "aio/task.h"
 #include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
@@ -245,13 +246,27 @@ in_memory(const AioTablePolicy *policy)
 		!aio_debug_suspend;
 }
 
-/* Could tasks help to insert this table's entries? */
+/* The tablespace of a table's indexes, or of one of them. */
+static Oid
+tablespace_of(const ResultRelInfo *rri)
+{
+	Relation	rel = rri->ri_RelationDesc;
+
+	if (rri->ri_NumIndices > 0 && rri->ri_IndexRelationDescs[0] != NULL)
+		rel = rri->ri_IndexRelationDescs[0];
+	return rel->rd_locator.spcOid;
+}
+
+/*
+ * Could tasks help to insert this table's entries?  They could not where they
+ * would not be suspended, as reads are quick.
+ */
 bool
-AioTasksHelp(const AioTablePolicy *policy)
+AioTasksHelp(const AioTablePolicy *policy, const ResultRelInfo *rri)
 {
 	return policy != NULL && !in_memory(policy) &&
 		io_method != IOMETHOD_SYNC && AioTasksCanSuspend() &&
-		AioTaskLimit() >= 2;
+		AioTaskLimit() >= 2 && !AioReadIsQuick(tablespace_of(rri));
 }
 
 /*

@@ -28,6 +28,7 @@
 #include "aio/io_internal.h"
 #include "aio/index_insert.h"
 #include "aio/lookup.h"
+#include "aio/quick_io.h"
 #include "aio/read.h"
 #include "aio/usage.h"
 #include "catalog/catalog.h"
@@ -129,6 +130,9 @@ wait_begins(const QueryDesc *query, Relation rel, BlockNumber block)
 			open_tid_scan(lookups, tids))
 			AioLookUpTids(tids, block);
 	}
+	/* after the scans, which leave to him one page that is tried, no more */
+	if (lookups->loops != NIL && AioReadIsQuick(rel->rd_locator.spcOid))
+		return;
 	foreach_ptr(AioLookupLoop, loop, lookups->loops)
 	{
 		if (!loop->closed_for_good)

@@ -31,6 +31,7 @@
 #include "access/visibilitymap.h"
 #include "aio/block.h"
 #include "aio/lookup.h"
+#include "aio/quick_io.h"
 #include "aio/read.h"
 #include "aio/usage.h"
 #include "catalog/catalog.h"
@@ -256,7 +257,8 @@ look_up(AioLookupScan *lookup, IndexScanDesc scan, bool waits, bool in_hand)
 	}
 	if (in_hand && !lookup->target.first_only)
 		looked = read_heap_pages(lookup, scan, direction, &has_read);
-	if (lookup->searches)
+	if (lookup->searches &&
+		!AioReadIsQuick(lookup->target.index->rd_locator.spcOid))
 		looked += AioProbeSearches(lookup, scan, direction, &has_read);
 	if (looked > 0 && !waits)
 		AioWindowLooked(&lookup->window, looked, has_read);

@@ -38,7 +38,8 @@ typedef struct AioTablePolicy
 extern uint64 aio_policy_generation;
 
 extern AioTablePolicy *AioGetTablePolicy(ResultRelInfo *rri);
-extern bool AioTasksHelp(const AioTablePolicy *policy);
+extern bool AioTasksHelp(const AioTablePolicy *policy,
+						 const ResultRelInfo *rri);
 extern void AioNoteReads(AioTablePolicy *policy, uint64 generation, int nrows,
 						 int64 reads_before);
 

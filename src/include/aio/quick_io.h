@@ -23,8 +23,10 @@
 #endif
 extern PGDLLIMPORT double aio_quick_io_time;
 
+extern void AioQuickIoInitialize(void);
 extern bool AioIsQuick(AioFutureKind kind, Oid tablespace);
 extern bool AioWillBeQuick(Oid tablespace);
+extern bool AioReadIsQuick(Oid tablespace);
 extern void AioNoteTime(AioFutureKind kind, PgAioHandle *ioh,
 						instr_time started);
 

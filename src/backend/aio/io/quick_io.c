@@ -20,6 +20,10 @@
  * more reads are awaited before the next try.  So on a disk a small part of
  * the reads is not awaited, and less and less.
  *
+ * A session may end after a few statements, before it has found out anything.
+ * So what was found last in a tablespace is in shared memory, and unless that
+ * was slow, a process begins with a try.
+ *
  * Lookups ahead of need ask, too: they leave a page that is quick, or tried, to
  * whoever needs it.
  *
@@ -36,7 +40,10 @@
 #include "postgres.h"
 
 #include "aio/quick_io.h"
+#include "aio/shared_state.h"
+#include "common/pg_prng.h"
 #include "miscadmin.h"
+#include "port/atomics.h"
 
 /* tablespaces about which something is known at a time */
 #define PACES	8
@@ -99,10 +106,100 @@ static Pace paces[2][PACES];
 /* the next one that is synchronous is so because it is quick, or tried */
 static bool asked[2];
 
+/*
+ * What processes have found last, of reads and of writes.  A tablespace has the
+ * place that its OID gives it; who comes there from another one takes it over.
+ * Each is an OID, and a time in nanoseconds, below it.
+ */
+#define FINDINGS	64
+
+/* where others have found that it is slow, one of so many processes tries */
+#define ONE_TRIES_OF	8
+
+typedef struct Findings
+{
+	pg_atomic_uint64 found[2][FINDINGS];
+} Findings;
+
+static Findings *findings = NULL;
+
+static Size
+findings_size(void)
+{
+	return sizeof(Findings);
+}
+
+static void
+initialize_findings(void)
+{
+	for (int write = 0; write < 2; write++)
+	{
+		for (int i = 0; i < FINDINGS; i++)
+			pg_atomic_init_u64(&findings->found[write][i], 0);
+	}
+}
+
+static const AioSharedState findings_state = {
+	.name = "AIO quick I/O",
+	.size = findings_size,
+	.address = (void **) &findings,
+	.initialize = initialize_findings,
+};
+
+/* While libraries are preloaded. */
+void
+AioQuickIoInitialize(void)
+{
+	AioShareState(&findings_state);
+}
+
 static inline double
 limit(void)
 {
 	return aio_quick_io_time * 1000;
+}
+
+static pg_atomic_uint64 *
+finding_of(bool write, Oid tablespace)
+{
+	return &findings->found[write][tablespace % FINDINGS];
+}
+
+/* What others have found last, in microseconds, or < 0. */
+static double
+found_by_others(bool write, Oid tablespace)
+{
+	uint64		found = 0;
+
+	if (findings != NULL)
+		found = pg_atomic_read_u64(finding_of(write, tablespace));
+	return found >> 32 == tablespace ? (uint32) found / 1000.0 : -1;
+}
+
+/*
+ * Does a process begin with a try?  It does if what others have found last was
+ * quick enough for it, or if they have found nothing.  If it was slow, a few
+ * try nevertheless, as the storage may have become quick, and sessions that are
+ * short never come to another try.
+ */
+static bool
+begins_with_try(bool write, Oid tablespace)
+{
+	return findings != NULL &&
+		(found_by_others(write, tablespace) < limit() ||
+		 pg_prng_uint32(&pg_global_prng_state) % ONE_TRIES_OF == 0);
+}
+
+/* Tell them what it takes, in microseconds. */
+static void
+tell_others(const Pace *pace, double time)
+{
+	bool		write = pace >= paces[true];
+
+	if (findings != NULL)
+		pg_atomic_write_u64(finding_of(write, pace->tablespace),
+							(uint64) pace->tablespace << 32 |
+							(uint32) Min(time * 1000, (double) PG_UINT32_MAX));
 }
 
 static void
@@ -115,10 +212,18 @@ enter(Pace *pace, Phase phase)
 	pace->slow = 0;
 }
 
-/* It does not pay, for now. */
+/* It does not pay, for now: it has taken so many microseconds. */
 static void
-give_up(Pace *pace)
+give_up(Pace *pace, double time)
 {
+	double		found = found_by_others(pace >= paces[true], pace->tablespace);
+
+	Assert(time >= limit());
+
+	/* one try may have been disturbed: the second in turn turns it over */
+	if (pace->phase == TRY && found >= 0 && found < limit())
+		time = found + (Min(time, limit() * LONGER) - found) / TRIED;
+	tell_others(pace, time);
 	pace->awaited = Min(pace->awaited * 2, AWAITED_MAX);
 	enter(pace, AWAIT);
 }
@@ -152,7 +257,7 @@ get_pace(AioFutureKind kind, Oid tablespace)
 		pace->tablespace = tablespace;
 		pace->awaited = AWAITED_MIN;
 		pace->mean = 0;
-		enter(pace, AWAIT);
+		enter(pace, begins_with_try(write, tablespace) ? TRY : AWAIT);
 	}
 	return pace;
 }
@@ -197,6 +302,21 @@ AioWillBeQuick(Oid tablespace)
 	return AioIsQuick(AIO_KIND_READ, tablespace);
 }
 
+/*
+ * Somebody waits for a page, and could search for others meanwhile: has he
+ * better not?  A search in vain takes longer than a read that is quick.  His
+ * read is measured, then, as nobody else may ask.  Neither suspends nor raises.
+ */
+bool
+AioReadIsQuick(Oid tablespace)
+{
+	if (aio_quick_io_time <= 0 ||
+		get_pace(AIO_KIND_READ, tablespace)->phase == AWAIT)
+		return false;
+	asked[false] = true;
+	return true;
+}
+
 static void
 note_tried(Pace *pace, double time)
 {
@@ -207,10 +327,11 @@ note_tried(Pace *pace, double time)
 		pace->slow++;
 	if (pace->slow >= 2 || time >= limit() * MUCH_LONGER ||
 		pace->sum - pace->longest >= limit() * (TRIED - 1))
-		give_up(pace);
+		give_up(pace, pace->sum / pace->n);
 	else if (pace->n == TRIED)
 	{
 		pace->mean = (pace->sum - pace->longest) / (TRIED - 1);
+		tell_others(pace, pace->mean);
 		enter(pace, QUICK);
 	}
 }
@@ -222,7 +343,7 @@ note_quick(Pace *pace, double time)
 	time = Min(time, limit() * LONGEST);
 	pace->mean += (time - pace->mean) / MEAN_OF;
 	if (pace->mean >= limit())
-		give_up(pace);
+		give_up(pace, pace->mean);
 	else if (pace->n == FORGIVEN_AFTER)
 		pace->awaited = AWAITED_MIN;
 }

@@ -12,7 +12,7 @@ HARMLESS = ('aio_sql_batched/regress', 'aio_index/018_first_error', 'aio_index/0
 TIDS = ('aio_lookup/005_tids', 'aio_lookup/008_in_vain', 'aio_lookup/007_when', 'aio_lookup/002_order')
 TOAST = ('aio_toast/001_toast', 'aio_toast/002_slow_client')
 TESTS = {
-    f'{EXECUTOR}/lookup.c': LOOKUP,
+    f'{EXECUTOR}/lookup.c': LOOKUP + ('aio_index/012_quick_io',),
     f'{EXECUTOR}/lookup_copy.c': TOAST,
     f'{EXECUTOR}/lookup_insert.c': ('aio_lookup/003_conflicts', 'aio_lookup/007_when', 'aio_ri/003_deferred_keys', 'aio_lookup/002_order',
                                     'aio_foreign/002_scan'),
@@ -85,7 +85,8 @@ MUTATIONS = [
         ('a window never closes', 'window->distance /= 2;', 'window->distance = Max(window->distance / 2, 1);')),
     *of('lookup.c',
         ('who reads a catalog looks ahead', 'IsCatalogRelation(operation->rel) || !IsTransactionState() ||', '!IsTransactionState() ||'),
-        ('who holds an LWLock looks ahead', 'CritSectionCount > 0 || AioHeldLWLocks() > 0)', 'CritSectionCount > 0)')),
+        ('who holds an LWLock looks ahead', 'CritSectionCount > 0 || AioHeldLWLocks() > 0)', 'CritSectionCount > 0)'),
+        ('who reads a quick page searches for others', 'lookups->loops != NIL && AioReadIsQuick(', 'false && AioReadIsQuick(')),
     *of('lookup_loop.c',
         ('WHERE CURRENT OF asks a node that is ahead', 'if (loop->projection != NULL && stops_at_rows(loop->node->state))',
          'if (false && loop->projection != NULL && stops_at_rows(loop->node->state))'),

@@ -71,12 +71,26 @@ sub check
 		cmp_ok($read, '>', 1000, "$what: pages are read");
 		is($inline, $read, "$what: and none is awaited, if all are quick");
 		is($session->query_safe('SELECT reads FROM aio_session_stats()'), 0, "$what: by no task");
+		is($session->query_safe('SELECT tasks FROM aio_session_stats()'), 0, "$what: so there is none") if $what eq 'tasks';
 
 		# there may be a time when they are not any more
 		$session->query_safe("SET aio.quick_io_time = '0.0001us'");
 		load($session, 6);
 		($read, $inline) = load($session, 7);
 		cmp_ok($inline, '<', $read / 4, "$what: they are awaited again once they are slow");
+		$session->quit;
+
+		# another one need not find out
+		$session = $node->background_psql('postgres');
+		$session->query_safe("SET aio.index_batch_memory = '$memory'; SET aio.quick_io_time = '1s'");
+		($read, $inline) = load($session, 8);
+		cmp_ok($read, '>', 1000, "$what: another session reads pages");
+		is($inline, $read, "$what: and awaits none, where it is known that they are quick");
+		$session->quit;
+		$session = $node->background_psql('postgres');
+		$session->query_safe("SET aio.index_batch_memory = '$memory'; SET aio.quick_io_time = '0.0001us'");
+		($read, $inline) = load($session, 9);
+		cmp_ok($inline, '<', $read / 4, "$what: but for it they are not");
 		$session->quit;
 	}
 
@@ -95,6 +109,14 @@ sub check
 	cmp_ok($read, '>', 1000, 'lookups: pages are read again');
 	# but for those of k, which a stream reads
 	cmp_ok($inline, '>', $read * 0.9, 'lookups: when they are needed, if all reads are quick');
+	$session->query_safe('SELECT aio_session_stats_reset()');
+	reads_of($session, $join);
+	my $any = "SELECT count(b) FROM t WHERE a = ANY (ARRAY(SELECT md5(n::text) FROM generate_series(1, 100000, 97) n))";
+	reads_of($session, $any);
+	is($session->query_safe('SELECT tasks FROM aio_session_stats()'), 0, 'lookups: and nobody searches in vain for what comes later');
+	$session->query_safe('SET aio.quick_io_time = 0');
+	reads_of($session, $any);
+	cmp_ok($session->query_safe('SELECT tasks FROM aio_session_stats()'), '>', 100, 'lookups: as somebody does if no read is quick');
 	$session->quit;
 
 	if ($direct)
@@ -102,18 +124,18 @@ sub check
 		my $session = $node->background_psql('postgres');
 
 		$session->query_safe("SET aio.quick_io_time = 0; SELECT aio_stat_reset()");
-		load($session, 8);
+		load($session, 10);
 		cmp_ok(writes($session, 'started'), '>', 100, 'there are writes');
 		cmp_ok(writes($session, 'completed_inline'), '<', writes($session, 'started') / 4, 'and they are not waited for');
 		$session->query_safe("SET aio.quick_io_time = '1s'");
 		# where workers write, and nobody knows how long that takes, a try comes late
 		for (1 .. 100)
 		{
-			load($session, 9);
+			load($session, 11);
 			last if writes($session, 'started') > 3000;
 		}
 		$session->query_safe('SELECT aio_stat_reset()');
-		load($session, 10);
+		load($session, 12);
 		cmp_ok(writes($session, 'started'), '>', 100, 'there are writes again');
 		is(writes($session, 'completed_inline'), writes($session, 'started'), 'which are waited for if they are quick');
 		$session->quit;
