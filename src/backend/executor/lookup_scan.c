@@ -187,9 +187,14 @@ read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 	Buffer		vmbuffer = InvalidBuffer;
 	Neighbours	pages = {0};
 	bool		full = false;
-	int			ntids = target->ops->upcoming(scan, direction, 0, tids, AIO_TIDS_MAX, &next);
-	int			known = count_known(lookup, tids, ntids);
+	int			ntids;
+	int			known;
 
+	/* no more than can be of interest: a short scan may stop soon */
+	distance = Max(lookup->window.distance, lookup->nahead);
+	ntids = target->ops->upcoming(scan, direction, 0, tids,
+								  Min(distance, AIO_TIDS_MAX), &next);
+	known = count_known(lookup, tids, ntids);
 	count_needed(lookup, known);
 	distance = AioWindowDistance(&lookup->window);
 	ntids = Min(ntids, distance);
