@@ -20,7 +20,8 @@ use Test::More;
 
 plan skip_all => 'programs write as upstream does where there is no Linux' if $^O ne 'linux';
 
-my $dir = PostgreSQL::Test::Utils::tempdir_short();
+# beside the backups: files are linked
+my $dir = PostgreSQL::Test::Utils::tempdir();
 my $watched = "$dir/watched";
 
 # Run a program with what watch.c is told.
