@@ -658,6 +658,8 @@ class Awaiting:
     def spilled(plan): plan.awaits(spill='on', rows_before_batch=0, batch_unique_keys='on')
     def cold(plan): plan.awaits(quick_io_time=0); plan.cold = True
     def cold_collected(plan): plan.awaits(quick_io_time=0, rows_before_batch=0, batch_unique_keys='on'); plan.cold = True
+    def quick(plan): plan.awaits(quick_io_time='1s'); plan.cold = True
+    def quick_collected(plan): plan.awaits(quick_io_time='1s', rows_before_batch=0, batch_unique_keys='on'); plan.cold = True
     def everything(plan): plan.awaits(spill='on', rows_before_batch=0, batch_unique_keys='on', lookups=7, suspend='on')
 
 
