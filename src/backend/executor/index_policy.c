@@ -246,15 +246,18 @@ in_memory(const AioTablePolicy *policy)
 		!aio_debug_suspend;
 }
 
-/* The tablespace of a table's indexes, or of one of them. */
-static Oid
-tablespace_of(const ResultRelInfo *rri)
+/* Are reads of all indexes quick?  They may be in different tablespaces. */
+static bool
+reads_are_quick(const ResultRelInfo *rri)
 {
-	Relation	rel = rri->ri_RelationDesc;
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+	{
+		Relation	index = rri->ri_IndexRelationDescs[i];
 
-	if (rri->ri_NumIndices > 0 && rri->ri_IndexRelationDescs[0] != NULL)
-		rel = rri->ri_IndexRelationDescs[0];
-	return rel->rd_locator.spcOid;
+		if (index != NULL && !AioReadIsQuick(index->rd_locator.spcOid))
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -266,7 +269,7 @@ AioTasksHelp(const AioTablePolicy *policy, const ResultRelInfo *rri)
 {
 	return policy != NULL && !in_memory(policy) &&
 		io_method != IOMETHOD_SYNC && AioTasksCanSuspend() &&
-		AioTaskLimit() >= 2 && !AioReadIsQuick(tablespace_of(rri));
+		AioTaskLimit() >= 2 && !reads_are_quick(rri);
 }
 
 /*

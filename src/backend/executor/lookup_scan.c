@@ -241,6 +241,18 @@ read_heap_pages(AioLookupScan *lookup, IndexScanDesc scan,
 }
 
 /*
+ * Is all quick to read that searches would find?  The index and the table may
+ * be in different tablespaces.
+ */
+static bool
+reads_are_quick(const AioLookupTarget *target)
+{
+	return AioReadIsQuick(target->index->rd_locator.spcOid) &&
+		(target->index_only || target->leaf_only ||
+		 AioReadIsQuick(target->heap->rd_locator.spcOid));
+}
+
+/*
  * Look up what comes next.  'waits' says that the scan is about to wait for a
  * page, and 'in_hand' that it has a page of the index.
  */
@@ -262,8 +274,7 @@ look_up(AioLookupScan *lookup, IndexScanDesc scan, bool waits, bool in_hand)
 	}
 	if (in_hand && !lookup->target.first_only)
 		looked = read_heap_pages(lookup, scan, direction, &has_read);
-	if (lookup->searches &&
-		!AioReadIsQuick(lookup->target.index->rd_locator.spcOid))
+	if (lookup->searches && !reads_are_quick(&lookup->target))
 		looked += AioProbeSearches(lookup, scan, direction, &has_read);
 	if (looked > 0 && !waits)
 		AioWindowLooked(&lookup->window, looked, has_read);

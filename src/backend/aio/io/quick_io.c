@@ -44,9 +44,14 @@
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "storage/bufmgr.h"
 
-/* tablespaces about which something is known at a time */
-#define PACES	8
+/*
+ * Tablespaces about which something is known at a time.  Each has its place
+ * among the next few after the one that its OID gives it.
+ */
+#define PACES	64
+#define PLACES	8
 
 /* what is awaited between two tries, at least, and at most */
 #define AWAITED_MIN		64
@@ -107,11 +112,13 @@ static Pace paces[2][PACES];
 static bool asked[2];
 
 /*
- * What processes have found last, of reads and of writes.  A tablespace has the
- * place that its OID gives it; who comes there from another one takes it over.
- * Each is an OID, and a time in nanoseconds, below it.
+ * What processes have found last, of reads and of writes.  Each is an OID, and
+ * a time in nanoseconds below it.
  */
 #define FINDINGS	64
+
+/* what one who gives up counts for, as a part of what is known */
+#define GIVEN_UP	16
 
 /* where others have found that it is slow, one of so many processes tries */
 #define ONE_TRIES_OF	8
@@ -153,16 +160,42 @@ AioQuickIoInitialize(void)
 	AioShareState(&findings_state);
 }
 
+/* pages that this process has read */
+static uint64 pages_read = 0;
+
+/*
+ * What is quick takes less, in microseconds.  A process that reads into a
+ * buffer that it has never touched has page faults, which take nearly as long
+ * as a quick read, and are not saved by awaiting it.
+ */
 static inline double
 limit(void)
 {
-	return aio_quick_io_time * 1000;
+	double		time = aio_quick_io_time * 1000;
+
+	return pages_read < (uint64) NBuffers ? time * 1.5 : time;
 }
 
+/*
+ * Where what is known of a tablespace is, or is to be put.  Two processes that
+ * choose the same place forget one of two findings, and make it again.
+ */
 static pg_atomic_uint64 *
 finding_of(bool write, Oid tablespace)
 {
-	return &findings->found[write][tablespace % FINDINGS];
+	pg_atomic_uint64 *free_one = NULL;
+
+	for (int i = 0; i < PLACES; i++)
+	{
+		pg_atomic_uint64 *finding = &findings->found[write][(tablespace + i) % FINDINGS];
+		Oid			found = pg_atomic_read_u64(finding) >> 32;
+
+		if (found == tablespace)
+			return finding;
+		if (found == InvalidOid && free_one == NULL)
+			free_one = finding;
+	}
+	return free_one ? free_one : &findings->found[write][tablespace % FINDINGS];
 }
 
 /* What others have found last, in microseconds, or < 0. */
@@ -218,25 +251,38 @@ give_up(Pace *pace, double time)
 {
 	double		found = found_by_others(pace >= paces[true], pace->tablespace);
 
-	Assert(time >= limit());
-
-	/* one try may have been disturbed: the second in turn turns it over */
-	if (pace->phase == TRY && found >= 0 && found < limit())
-		time = found + (Min(time, limit() * LONGER) - found) / TRIED;
+	/*
+	 * A process may have been disturbed: only a few that give up, one after
+	 * the other, turn it over.
+	 */
+	time = Min(Max(time, limit()), limit() * LONGER);
+	if (found >= 0 && found < limit())
+		time = found + (limit() * LONGER - found) / GIVEN_UP;
 	tell_others(pace, time);
 	pace->awaited = Min(pace->awaited * 2, AWAITED_MAX);
 	enter(pace, AWAIT);
 }
 
-/* What is known of reads or writes in a tablespace, or NULL. */
+/*
+ * What is known of reads or writes in a tablespace, or NULL; and then, if place
+ * is not, where it is to be put: if none is free, in place of another one.
+ */
 static Pace *
-find_pace(bool write, Oid tablespace)
+find_pace(bool write, Oid tablespace, Pace **place)
 {
-	for (int i = 0; i < PACES; i++)
+	Pace	   *free_one = NULL;
+
+	for (int i = 0; i < PLACES; i++)
 	{
-		if (paces[write][i].tablespace == tablespace)
-			return &paces[write][i];
+		Pace	   *pace = &paces[write][(tablespace + i) % PACES];
+
+		if (pace->tablespace == tablespace)
+			return pace;
+		if (pace->tablespace == InvalidOid && free_one == NULL)
+			free_one = pace;
 	}
+	if (place != NULL)
+		*place = free_one ? free_one : &paces[write][tablespace % PACES];
 	return NULL;
 }
 
@@ -244,16 +290,14 @@ static Pace *
 get_pace(AioFutureKind kind, Oid tablespace)
 {
 	bool		write = kind == AIO_KIND_WRITE;
-	Pace	   *pace = find_pace(write, tablespace);
+	Pace	   *place = NULL;
+	Pace	   *pace = find_pace(write, tablespace, &place);
 
 	Assert(kind == AIO_KIND_READ || kind == AIO_KIND_WRITE);
 	Assert(OidIsValid(tablespace));
 	if (unlikely(pace == NULL))
 	{
-		/* if there is no room, only those forget each other that share this */
-		pace = find_pace(write, InvalidOid);
-		if (pace == NULL)
-			pace = &paces[write][tablespace % PACES];
+		pace = place;
 		pace->tablespace = tablespace;
 		pace->awaited = AWAITED_MIN;
 		pace->mean = 0;
@@ -305,7 +349,9 @@ AioWillBeQuick(Oid tablespace)
 /*
  * Somebody waits for a page, and could search for others meanwhile: has he
  * better not?  A search in vain takes longer than a read that is quick.  His
- * read is measured, then, as nobody else may ask.  Neither suspends nor raises.
+ * read is measured, then, as nobody else may ask.  Who could search for pages
+ * of several tablespaces asks about all of them: those of one may always be in
+ * memory, so nothing is ever found out about it.  Neither suspends nor raises.
  */
 bool
 AioReadIsQuick(Oid tablespace)
@@ -368,7 +414,7 @@ AioNoteTime(AioFutureKind kind, PgAioHandle *ioh, instr_time started)
 	Assert(ioh->owner_procno == MyProcNumber);
 	if (aio_quick_io_time <= 0)
 		return;
-	pace = find_pace(write, tablespace);
+	pace = find_pace(write, tablespace, NULL);
 	if (pace == NULL ||
 		synchronous != (pace->phase != AWAIT) ||
 		(synchronous && !asked[write]))
@@ -379,6 +425,7 @@ AioNoteTime(AioFutureKind kind, PgAioHandle *ioh, instr_time started)
 	iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
 	for (int i = 0; i < iovcnt; i++)
 		bytes += iov[i].iov_len;
+	pages_read += write ? 0 : bytes / BLCKSZ;
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, started);
 	time = INSTR_TIME_GET_DOUBLE(now) * 1000000 - FURTHER_PAGE * (bytes / BLCKSZ - 1.0);
