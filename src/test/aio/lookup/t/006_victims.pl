@@ -37,7 +37,9 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 		INSERT INTO dirty SELECT i, 0, repeat('x', 1000) FROM generate_series(1, 2000) i;
 		VACUUM (FREEZE)});
 
-	# Nearly all buffers are dirty, and need WAL that is not on disk.
+	# Nearly all buffers are dirty, and need WAL that is not on disk.  In a round
+	# in which all I/O workers are busy with writes, tasks read by themselves.
+	my $suspended = 0;
 	foreach my $round (1 .. 5)
 	{
 		my ($suspensions, $rows) = split /\n/, $node->safe_psql('postgres', q{
@@ -48,10 +50,11 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 			SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
 			SELECT count(*), sum(id) FROM items WHERE id > 0 AND pad > '';
 			COMMIT});
-		cmp_ok($suspensions, '>', 0, "$method, round $round: tasks are suspended");
+		$suspended += $suspensions;
 		is($rows, '8000|32004000', "$method, round $round: rows");
 		$node->safe_psql('postgres', q{SELECT bt_index_parent_check('items_id_idx', true, true)});
 	}
+	cmp_ok($suspended, '>', 0, "$method: tasks are suspended");
 	is($node->safe_psql('postgres', 'SELECT sum(checksum_failures) FROM pg_stat_database'), 0, "$method: no checksum is wrong");
 	$node->stop;
 	unlike(slurp_file($node->logfile), qr/invalid page|could not read/, "$method: no page is invalid");
