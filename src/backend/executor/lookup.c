@@ -130,7 +130,8 @@ wait_begins(const QueryDesc *query, Relation rel, BlockNumber block)
 			open_tid_scan(lookups, tids))
 			AioLookUpTids(tids, block);
 	}
-	/* after the scans, which leave to him one page that is tried, no more */
+
+	/* a search would take longer; scans have read neighbours together */
 	if (lookups->loops != NIL && AioReadIsQuick(rel->rd_locator.spcOid))
 		return;
 	foreach_ptr(AioLookupLoop, loop, lookups->loops)

@@ -22,14 +22,15 @@
  *
  * A session may end after a few statements, before it has found out anything.
  * So what was found last in a tablespace is in shared memory, and unless that
- * was slow, a process begins with a try.
+ * was slow, a process begins with a try; and if it was, some do nevertheless.
  *
  * Lookups ahead of need ask, too: they leave a page that is quick, or tried, to
  * whoever needs it.
  *
  * Nothing depends on the answer but time.  It is asked for where I/O may be
- * awaited, and only such I/O counts.  What is synchronous in any case may be of
- * other files, which are in memory more often, or less.
+ * awaited, or others could begin meanwhile, and only such I/O counts.  What is
+ * synchronous in any case may be of other files, which are in memory more
+ * often, or less.
  *
  * Tests: src/test/aio/index/t/012_quick_io.pl, bench/multi_index.py.
  *
@@ -77,6 +78,9 @@
 
 /* what each page but the first may take, in microseconds */
 #define FURTHER_PAGE	2.0
+
+/* what may take longer while buffers are touched for the first time */
+#define FIRST_TOUCHES	1.5
 
 typedef enum Phase
 {
@@ -160,20 +164,21 @@ AioQuickIoInitialize(void)
 	AioShareState(&findings_state);
 }
 
-/* pages that this process has read */
+/* pages that this process has read since it may read any without awaiting */
 static uint64 pages_read = 0;
 
 /*
  * What is quick takes less, in microseconds.  A process that reads into a
  * buffer that it has never touched has page faults, which take nearly as long
- * as a quick read, and are not saved by awaiting it.
+ * as a quick read, and are not saved by awaiting it.  It has touched most
+ * buffers when it has read as many pages.
  */
 static inline double
 limit(void)
 {
 	double		time = aio_quick_io_time * 1000;
 
-	return pages_read < (uint64) NBuffers ? time * 1.5 : time;
+	return pages_read < (uint64) NBuffers ? time * FIRST_TOUCHES : time;
 }
 
 /*
@@ -350,8 +355,9 @@ AioWillBeQuick(Oid tablespace)
  * Somebody waits for a page, and could search for others meanwhile: has he
  * better not?  A search in vain takes longer than a read that is quick.  His
  * read is measured, then, as nobody else may ask.  Who could search for pages
- * of several tablespaces asks about all of them: those of one may always be in
- * memory, so nothing is ever found out about it.  Neither suspends nor raises.
+ * of several tablespaces asks about all of them, or each time about the one
+ * that he waits for: what is always in memory in one of them is never measured.
+ * Neither suspends nor raises.
  */
 bool
 AioReadIsQuick(Oid tablespace)
@@ -414,6 +420,12 @@ AioNoteTime(AioFutureKind kind, PgAioHandle *ioh, instr_time started)
 	Assert(ioh->owner_procno == MyProcNumber);
 	if (aio_quick_io_time <= 0)
 		return;
+	iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
+	for (int i = 0; i < iovcnt; i++)
+		bytes += iov[i].iov_len;
+	if (!write)
+		pages_read += bytes / BLCKSZ;
+
 	pace = find_pace(write, tablespace, NULL);
 	if (pace == NULL ||
 		synchronous != (pace->phase != AWAIT) ||
@@ -422,10 +434,6 @@ AioNoteTime(AioFutureKind kind, PgAioHandle *ioh, instr_time started)
 	if (synchronous)
 		asked[write] = false;
 
-	iovcnt = pgaio_io_get_iovec_length(ioh, &iov);
-	for (int i = 0; i < iovcnt; i++)
-		bytes += iov[i].iov_len;
-	pages_read += write ? 0 : bytes / BLCKSZ;
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, started);
 	time = INSTR_TIME_GET_DOUBLE(now) * 1000000 - FURTHER_PAGE * (bytes / BLCKSZ - 1.0);
