@@ -420,7 +420,10 @@ class Lockstep:
         while left:
             for side in left:
                 side.listen()
-            left = [side for side in left if side.pending()]
+            # whoever has said all has settled, too
+            left = [side for side in left if side.pending() or not side.has_settled()]
+            if not left:
+                break
             quiet = time.monotonic()
             talk.wait_for_any([session for side in left for session in side.sessions], PAUSE)
             if time.monotonic() - quiet < PAUSE * 0.9:
