@@ -92,6 +92,12 @@ pg_prng_uint64(pg_prng_state *state)
 	return z ^ (z >> 31);
 }
 
+uint32
+pg_prng_uint32(pg_prng_state *state)
+{
+	return (uint32) pg_prng_uint64(state);
+}
+
 uint64
 pg_prng_uint64_range(pg_prng_state *state, uint64 low, uint64 high)
 {

@@ -32,7 +32,8 @@
  * synchronous in any case may be of other files, which are in memory more
  * often, or less.
  *
- * Tests: src/test/aio/index/t/012_quick_io.pl, bench/multi_index.py.
+ * Tests: src/test/aio/index/t/012_quick_io.pl, src/test/simulate/quick_io.c,
+ * bench/multi_index.py.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -72,6 +73,7 @@
 
 /* the mean is that of about so many */
 #define MEAN_OF			1024
+#define FORGOTTEN_AFTER	(4 * MEAN_OF)
 
 /* after so many a try that has failed before does not matter any more */
 #define FORGIVEN_AFTER	4096
@@ -121,8 +123,8 @@ static bool asked[2];
  */
 #define FINDINGS	64
 
-/* what one who gives up counts for, as a part of what is known */
-#define GIVEN_UP	16
+/* what one I/O, or one who gives up, counts for, as a part of what is known */
+#define ONE_OF		16
 
 /* where others have found that it is slow, one of so many processes tries */
 #define ONE_TRIES_OF	8
@@ -171,14 +173,16 @@ static uint64 pages_read = 0;
  * What is quick takes less, in microseconds.  A process that reads into a
  * buffer that it has never touched has page faults, which take nearly as long
  * as a quick read, and are not saved by awaiting it.  It has touched most
- * buffers when it has read as many pages.
+ * buffers when it has read as many pages, and forgotten what that took when it
+ * has read some more.
  */
 static inline double
 limit(void)
 {
 	double		time = aio_quick_io_time * 1000;
 
-	return pages_read < (uint64) NBuffers ? time * FIRST_TOUCHES : time;
+	return pages_read < (uint64) NBuffers + FORGOTTEN_AFTER ?
+		time * FIRST_TOUCHES : time;
 }
 
 /*
@@ -240,6 +244,19 @@ tell_others(const Pace *pace, double time)
 							(uint32) Min(time * 1000, (double) PG_UINT32_MAX));
 }
 
+/*
+ * One I/O of a try took so many microseconds.  Sessions that end before their
+ * tries do find out together.
+ */
+static void
+tell_of_one(const Pace *pace, double time)
+{
+	double		found = found_by_others(pace >= paces[true], pace->tablespace);
+
+	if (found >= 0)
+		tell_others(pace, found + (Min(time, limit() * LONGER) - found) / ONE_OF);
+}
+
 static void
 enter(Pace *pace, Phase phase)
 {
@@ -262,7 +279,7 @@ give_up(Pace *pace, double time)
 	 */
 	time = Min(Max(time, limit()), limit() * LONGER);
 	if (found >= 0 && found < limit())
-		time = found + (limit() * LONGER - found) / GIVEN_UP;
+		time = found + (limit() * LONGER - found) / ONE_OF;
 	tell_others(pace, time);
 	pace->awaited = Min(pace->awaited * 2, AWAITED_MAX);
 	enter(pace, AWAIT);
@@ -386,6 +403,8 @@ note_tried(Pace *pace, double time)
 		tell_others(pace, pace->mean);
 		enter(pace, QUICK);
 	}
+	else
+		tell_of_one(pace, time);
 }
 
 static void

@@ -14,6 +14,7 @@ extern volatile uint32 InterruptHoldoffCount;
 extern volatile uint32 QueryCancelHoldoffCount;
 extern volatile uint32 CritSectionCount;
 extern bool enableFsync;
+extern int	MyProcNumber;
 
 extern void SimCheckForInterrupts(void);
 

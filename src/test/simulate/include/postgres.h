@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * postgres.h
- *	  What the core of src/backend/aio/task, and the pipeline of WAL, need of
- *	  PostgreSQL, for plain programs: types, macros, errors, memory, resource
- *	  owners, locks and atomic variables.
+ *	  What the core of src/backend/aio/task, the pipeline of WAL, and what finds
+ *	  out whether I/O is quick, need of PostgreSQL, for plain programs: types,
+ *	  macros, errors, memory, resource owners, locks and atomic variables.
  *
  * The headers of this directory stand in for upstream's of the same names.
  * They declare what these files use and nothing else: one that needs more of
@@ -38,10 +38,15 @@ typedef uint32_t uint32;
 typedef uint64_t uint64;
 typedef size_t Size;
 typedef uintptr_t Datum;
+typedef unsigned int Oid;
 typedef int pgsocket;
 
 #define PGDLLIMPORT
 #define PGINVALID_SOCKET	(-1)
+#define InvalidOid			((Oid) 0)
+#define OidIsValid(oid)		((oid) != InvalidOid)
+#define BLCKSZ				8192
+#define PG_UINT32_MAX		UINT32_MAX
 #define PG_UINT64_MAX		UINT64_MAX
 #define Min(x, y)			((x) < (y) ? (x) : (y))
 #define Max(x, y)			((x) > (y) ? (x) : (y))

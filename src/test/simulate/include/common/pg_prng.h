@@ -19,6 +19,7 @@ extern pg_prng_state pg_global_prng_state;
 
 extern void pg_prng_seed(pg_prng_state *state, uint64 seed);
 extern uint64 pg_prng_uint64(pg_prng_state *state);
+extern uint32 pg_prng_uint32(pg_prng_state *state);
 extern uint64 pg_prng_uint64_range(pg_prng_state *state, uint64 low,
 								   uint64 high);
 

@@ -22,5 +22,6 @@ extern uint64 SimClock(void);
 #define INSTR_TIME_SET_ZERO(t)		((t).time = 0)
 #define INSTR_TIME_SUBTRACT(x, y)	((x).time -= (y).time)
 #define INSTR_TIME_GET_MICROSEC(t)	((t).time)
+#define INSTR_TIME_GET_DOUBLE(t)	((t).time / 1000000.0)
 
 #endif							/* SIMULATE_INSTR_TIME_H */
