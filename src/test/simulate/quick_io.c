@@ -22,9 +22,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include "aio/quick_io.h"
 #include "aio/shared_state.h"
 #include "miscadmin.h"
@@ -328,7 +325,6 @@ simulate(uint64 seed)
 {
 	int			nsessions;
 
-	sim_seed = seed;
 	pg_prng_seed(&sim_world, seed);
 	pg_prng_seed(&pg_global_prng_state, seed + 1);
 	memset(sessions, 0, sizeof(sessions));
@@ -357,54 +353,14 @@ simulate(uint64 seed)
 		epoch(nsessions);
 }
 
-/* ------------------------------------------------------------------------
- * The program
- * ------------------------------------------------------------------------
- */
-
-static void
-at_signal(int number)
-{
-	fprintf(stderr, "seed %" PRIu64 ": signal %d\n", sim_seed, number);
-	_exit(1);
-}
-
-static int
-usage(void)
-{
-	fprintf(stderr, "usage: quick_io [--trace] [--epochs N] [--sessions N] [--tablespaces N] FIRST_SEED [COUNT]\n");
-	return 2;
-}
-
 int
 main(int argc, char **argv)
 {
-	uint64		first;
-	uint64		count = 1;
-	int			i = 1;
+	static const SimBound bounds[] = {
+		{"epochs", &most_epochs},
+		{"sessions", &most_sessions},
+		{"tablespaces", &most_tablespaces},
+	};
 
-	for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++)
-	{
-		int		   *bound = strcmp(argv[i], "--epochs") == 0 ? &most_epochs :
-			strcmp(argv[i], "--sessions") == 0 ? &most_sessions :
-			strcmp(argv[i], "--tablespaces") == 0 ? &most_tablespaces : NULL;
-
-		if (strcmp(argv[i], "--trace") == 0)
-		{
-			sim_trace = true;
-			setvbuf(stdout, NULL, _IONBF, 0);
-		}
-		else if (bound == NULL || ++i == argc || (*bound = atoi(argv[i])) < 1 ||
-				 most_sessions > SESSIONS_MAX || most_tablespaces > TABLESPACES_MAX)
-			return usage();
-	}
-	if (i == argc)
-		return usage();
-	first = strtoull(argv[i], NULL, 10);
-	if (i + 1 < argc)
-		count = strtoull(argv[i + 1], NULL, 10);
-	signal(SIGSEGV, at_signal);
-	for (uint64 seed = first; seed < first + count; seed++)
-		simulate(seed);
-	return 0;
+	return SimMain(argc, argv, bounds, lengthof(bounds), simulate);
 }

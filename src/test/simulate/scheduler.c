@@ -855,7 +855,6 @@ simulate(uint64 seed)
 	pg_prng_state shape;
 	int			nstatements;
 
-	sim_seed = seed;
 	pg_prng_seed(&shape, seed);
 	pg_prng_seed(&sim_world, ~seed);
 	pg_prng_uint64(&shape);
@@ -879,8 +878,8 @@ simulate(uint64 seed)
  * ------------------------------------------------------------------------
  */
 
-/* In a process of its own, which a failure ends.  Is it well? */
-static bool
+/* In a process of its own, which a failure ends; that ends this one, too. */
+static void
 simulate_apart(uint64 seed)
 {
 	pid_t		pid = fork();
@@ -888,8 +887,6 @@ simulate_apart(uint64 seed)
 
 	if (pid == 0)
 	{
-		if (sim_trace)
-			setvbuf(stdout, NULL, _IONBF, 0);
 		alarm(20);
 		simulate(seed);
 		_exit(0);
@@ -901,44 +898,18 @@ simulate_apart(uint64 seed)
 	}
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "seed %" PRIu64 ": signal %d\n", seed, WTERMSIG(status));
-	return status == 0;
-}
-
-static int
-usage(void)
-{
-	fprintf(stderr, "usage: scheduler [--trace] [--statements N] [--tasks N] [--steps N] FIRST_SEED [COUNT]\n");
-	return 2;
+	if (status != 0)
+		exit(1);
 }
 
 int
 main(int argc, char **argv)
 {
-	uint64		first;
-	uint64		count = 1;
-	int			i = 1;
+	static const SimBound bounds[] = {
+		{"statements", &most_statements},
+		{"tasks", &most_tasks},
+		{"steps", &most_steps},
+	};
 
-	for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++)
-	{
-		int		   *bound = strcmp(argv[i], "--statements") == 0 ? &most_statements :
-			strcmp(argv[i], "--tasks") == 0 ? &most_tasks :
-			strcmp(argv[i], "--steps") == 0 ? &most_steps : NULL;
-
-		if (strcmp(argv[i], "--trace") == 0)
-			sim_trace = true;
-		else if (bound == NULL || ++i == argc || (*bound = atoi(argv[i])) < 1 ||
-				 *bound > CHILDREN_MAX)
-			return usage();
-	}
-	if (i == argc)
-		return usage();
-	first = strtoull(argv[i], NULL, 10);
-	if (i + 1 < argc)
-		count = strtoull(argv[i + 1], NULL, 10);
-	for (uint64 seed = first; seed < first + count; seed++)
-	{
-		if (!simulate_apart(seed))
-			return 1;
-	}
-	return 0;
+	return SimMain(argc, argv, bounds, lengthof(bounds), simulate_apart);
 }

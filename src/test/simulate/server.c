@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
+
+#define LONGEST 60				/* seconds that a seed may take */
 
 uint64		sim_seed;
 pg_prng_state sim_world;
@@ -390,4 +393,71 @@ SimOwnerRelease(ResourceOwner owner, bool committed)
 		}
 	}
 	free(owner);
+}
+
+/* ------------------------------------------------------------------------
+ * The program
+ * ------------------------------------------------------------------------
+ */
+
+static void
+at_signal(int number)
+{
+	fprintf(stderr, "seed %" PRIu64 ": signal %d\n", sim_seed, number);
+	_exit(1);
+}
+
+static int
+usage(const char *program, const SimBound *bounds, int nbounds)
+{
+	fprintf(stderr, "usage: %s [--trace]", program);
+	for (int i = 0; i < nbounds; i++)
+		fprintf(stderr, " [--%s N]", bounds[i].name);
+	fprintf(stderr, " FIRST_SEED [COUNT]\n");
+	return 2;
+}
+
+/*
+ * Calls simulate() with one seed after the other, as the command line says;
+ * SimFail() ends the program.  Returns the exit status.
+ */
+int
+SimMain(int argc, char **argv, const SimBound *bounds, int nbounds,
+		void (*simulate) (uint64 seed))
+{
+	uint64		first;
+	uint64		count = 1;
+	int			i = 1;
+
+	for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++)
+	{
+		const SimBound *bound = bounds;
+		int			value;
+
+		if (strcmp(argv[i], "--trace") == 0)
+		{
+			sim_trace = true;
+			setvbuf(stdout, NULL, _IONBF, 0);
+			continue;
+		}
+		while (bound < bounds + nbounds && strcmp(argv[i] + 2, bound->name) != 0)
+			bound++;
+		if (bound == bounds + nbounds || ++i == argc ||
+			(value = atoi(argv[i])) < 1 || value > *bound->value)
+			return usage(argv[0], bounds, nbounds);
+		*bound->value = value;
+	}
+	if (i == argc)
+		return usage(argv[0], bounds, nbounds);
+	first = strtoull(argv[i], NULL, 10);
+	if (i + 1 < argc)
+		count = strtoull(argv[i + 1], NULL, 10);
+	signal(SIGSEGV, at_signal);
+	signal(SIGALRM, at_signal);
+	for (sim_seed = first; sim_seed < first + count; sim_seed++)
+	{
+		alarm(LONGEST);
+		simulate(sim_seed);
+	}
+	return 0;
 }

@@ -60,4 +60,14 @@ extern int	SimOwnerCount(ResourceOwner owner, const ResourceOwnerDesc *desc);
 extern MemoryContext SimContextMake(void);
 extern void SimContextDelete(MemoryContext context);
 
+/* an option `--name N` of a simulator, which makes cases smaller */
+typedef struct SimBound
+{
+	const char *name;
+	int		   *value;			/* at first what it is without the option */
+} SimBound;
+
+extern int	SimMain(int argc, char **argv, const SimBound *bounds, int nbounds,
+					void (*simulate) (uint64 seed));
+
 #endif							/* SIMULATE_SERVER_H */

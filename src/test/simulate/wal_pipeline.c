@@ -23,9 +23,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include "aio/wal.h"
 #include "miscadmin.h"
 #include "postmaster/walwriter.h"
@@ -312,7 +309,6 @@ simulate(uint64 seed)
 	bool		in_order = true;
 	int			nlives;
 
-	sim_seed = seed;
 	pg_prng_seed(&sim_world, seed);
 	pg_prng_uint64(&sim_world);
 	sim_now = 1;
@@ -342,60 +338,15 @@ simulate(uint64 seed)
 	}
 }
 
-/* ------------------------------------------------------------------------
- * The program
- * ------------------------------------------------------------------------
- */
-
-static void
-at_signal(int number)
-{
-	fprintf(stderr, "seed %" PRIu64 ": signal %d\n", sim_seed, number);
-	_exit(1);
-}
-
-static int
-usage(void)
-{
-	fprintf(stderr, "usage: wal_pipeline [--trace] [--lives N] [--backends N] [--transactions N] [--records N] FIRST_SEED [COUNT]\n");
-	return 2;
-}
-
 int
 main(int argc, char **argv)
 {
-	uint64		first;
-	uint64		count = 1;
-	int			i = 1;
+	static const SimBound bounds[] = {
+		{"lives", &most_lives},
+		{"backends", &most_backends},
+		{"transactions", &most_transactions},
+		{"records", &most_records},
+	};
 
-	for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++)
-	{
-		int		   *bound = strcmp(argv[i], "--lives") == 0 ? &most_lives :
-			strcmp(argv[i], "--backends") == 0 ? &most_backends :
-			strcmp(argv[i], "--transactions") == 0 ? &most_transactions :
-			strcmp(argv[i], "--records") == 0 ? &most_records : NULL;
-
-		if (strcmp(argv[i], "--trace") == 0)
-		{
-			sim_trace = true;
-			setvbuf(stdout, NULL, _IONBF, 0);
-		}
-		else if (bound == NULL || ++i == argc || (*bound = atoi(argv[i])) < 1 ||
-				 most_backends > 6)
-			return usage();
-	}
-	if (i == argc)
-		return usage();
-	first = strtoull(argv[i], NULL, 10);
-	if (i + 1 < argc)
-		count = strtoull(argv[i + 1], NULL, 10);
-	signal(SIGSEGV, at_signal);
-	signal(SIGALRM, at_signal);
-	for (uint64 seed = first; seed < first + count; seed++)
-	{
-		if ((seed - first) % 1000 == 0)
-			alarm(120);
-		simulate(seed);
-	}
-	return 0;
+	return SimMain(argc, argv, bounds, lengthof(bounds), simulate);
 }
