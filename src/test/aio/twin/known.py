@@ -56,7 +56,17 @@ def is_known(difference):
     return False
 
 
+def table_of(manual):
+    return re.search(r'<table id="aio-differences">.*?</table>', manual, re.S)[0]
+
+
 def missing_in(manual):
     """Entries that the manual's table does not have."""
-    table = re.search(r'<table id="aio-differences">.*?</table>', manual, re.S)[0]
+    table = table_of(manual)
     return [name for name in KNOWN if f'<entry>{name}</entry>' not in table]
+
+
+def switches(manual):
+    """Parameters that make all as in PostgreSQL, as the manual's table says, {name: value}."""
+    return dict(re.findall(r'<varname>([\w.]+)</varname>\s+<literal>= (\w+)</literal>',
+                           ''.join(re.findall(r'<row>(?:\s*<entry>.*?</entry>){2}\s*<entry>(.*?)</entry>', table_of(manual), re.S))))
