@@ -32,6 +32,8 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/timeout.h"
 #include "utils/wait_event.h"
@@ -130,22 +132,28 @@ detach_all(void)
 
 /*
  * Give back what detach_all() has found, in a transaction of its own, which
- * statistics do not count unless it fails.
+ * statistics do not count unless it fails.  What the client permits its
+ * transactions, of which this is none, does not limit it.
  */
 static void
 give_back(int nleft)
 {
+	int			transaction_timeout = TransactionTimeout;
+
 	Assert(!IsTransactionOrTransactionBlock());
 	aio_giving_back = true;
+	TransactionTimeout = 0;
 	PG_TRY();
 	{
 		StartTransactionCommand();
+		INJECTION_POINT("aio-give-back", NULL);
 		for (int i = 0; i < nleft; i++)
 			AioGiveBack(&remembered[i].locator, remembered[i].forknum);
 		CommitTransactionCommand();
 	}
 	PG_FINALLY();
 	{
+		TransactionTimeout = transaction_timeout;
 		aio_giving_back = false;
 	}
 	PG_END_TRY();

@@ -10,6 +10,8 @@
 #ifndef AIO_PREALLOCATE_INTERNAL_H
 #define AIO_PREALLOCATE_INTERNAL_H
 
+#include <sys/stat.h>
+
 #include "aio/preallocate.h"
 #include "storage/lwlock.h"
 
@@ -52,6 +54,8 @@ extern LWLock *AioPreallocationLock(void);
 /* trim.c */
 extern void AioShareTrims(void);
 extern bool AioAskForTrim(const RelFileLocator *locator, ForkNumber forknum);
+extern bool AioUnfilledSegment(const char *path, int *number, char *segment,
+							   struct stat *file);
 
 /* preallocate_trim.c */
 extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum);

@@ -93,30 +93,27 @@ AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
 }
 
 /*
- * Is much allocated past the end of a relation's main fork?  Its last segment
- * is looked at.  No file is opened, and no error is raised: whoever has
- * vacuumed a table has not used indexes whose files are lost, if told so.
+ * Is much allocated past the end of a relation's main fork?  No file is opened,
+ * and no error is raised: whoever has vacuumed a table has not used indexes
+ * whose files are lost, if told so.
  */
 static bool
 much_is_unused(Relation rel)
 {
 	RelPathStr	path = relpathbackend(rel->rd_locator, INVALID_PROC_NUMBER,
 									  MAIN_FORKNUM);
-	struct stat file;
 	char		segment[MAXPGPATH];
+	struct stat file;
+	int			number = 0;
 
-	if (stat(path.str, &file) != 0)
-		return false;
-	for (int i = 1; file.st_size == (off_t) RELSEG_SIZE * BLCKSZ; i++)
+	while (AioUnfilledSegment(path.str, &number, segment, &file))
 	{
-		snprintf(segment, sizeof(segment), "%s.%d", path.str, i);
-		if (stat(segment, &file) != 0 || file.st_size == 0)
-			return false;
+		/* the file system's own data about the file count, too */
+		if ((uint64) file.st_blocks * 512 >
+			(uint64) file.st_size + file.st_size / 64 + MIN_PREALLOCATION * BLCKSZ)
+			return true;
 	}
-
-	/* the file system's own data about the file count, too */
-	return (uint64) file.st_blocks * 512 >
-		(uint64) file.st_size + file.st_size / 64 + MIN_PREALLOCATION * BLCKSZ;
+	return false;
 }
 
 /* Have what is allocated past a relation's end given back, if it is much. */

@@ -208,40 +208,59 @@ AioSettleTrimsOf(Oid database)
 }
 
 /*
- * Give back what is allocated past the end of a fork's last segment.  Its file
- * is opened here, and no error is raised: whether it exists does not matter.
+ * Step to the next segment of a fork that is not full: the last one with pages
+ * in it, or one of those behind, which truncation leaves empty.  `number` is 0
+ * for the first call.  Returns false if there is none; otherwise its name, in
+ * MAXPGPATH bytes, and what the file system says of it.  No file is opened, and
+ * no error raised.
+ */
+bool
+AioUnfilledSegment(const char *path, int *number, char *segment,
+				   struct stat *file)
+{
+	do
+	{
+		if (*number == 0)
+			strlcpy(segment, path, MAXPGPATH);
+		else
+			snprintf(segment, MAXPGPATH, "%s.%d", path, *number);
+		(*number)++;
+		if (stat(segment, file) != 0)
+			return false;
+	} while (file->st_size == (off_t) RELSEG_SIZE * BLCKSZ);
+	return true;
+}
+
+/*
+ * Give back what is allocated past the end of a fork.  Its files are opened
+ * here, and no error is raised: whether they exist does not matter.
  */
 static void
 trim_file(const RelFileLocator *locator, ForkNumber forknum)
 {
 	RelPathStr	path = relpathperm(*locator, forknum);
 	char		segment[MAXPGPATH];
-	char		next[MAXPGPATH];
 	struct stat file;
-	int			fd;
-	int			status = -1;
+	int			number = 0;
 
-	strlcpy(segment, path.str, sizeof(segment));
-	for (int i = 1; stat(segment, &file) == 0 &&
-		 file.st_size == (off_t) RELSEG_SIZE * BLCKSZ; i++)
+	while (AioUnfilledSegment(path.str, &number, segment, &file))
 	{
-		snprintf(next, sizeof(next), "%s.%d", path.str, i);
-		if (stat(next, &file) != 0)
-			return;
-		strlcpy(segment, next, sizeof(segment));
+		int			fd;
+		int			status = -1;
+
+		pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_TRUNCATE);
+		fd = BasicOpenFile(segment, O_RDWR | PG_BINARY);
+		if (fd >= 0 && fstat(fd, &file) == 0)
+			status = ftruncate(fd, file.st_size);
+		pgstat_report_wait_end();
+		if (status != 0 && errno != ENOENT)
+			ereport(LOG,
+					errcode_for_file_access(),
+					errmsg("could not give back unused space of file \"%s\": %m",
+						   segment));
+		if (fd >= 0)
+			close(fd);
 	}
-	pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_TRUNCATE);
-	fd = BasicOpenFile(segment, O_RDWR | PG_BINARY);
-	if (fd >= 0 && fstat(fd, &file) == 0)
-		status = ftruncate(fd, file.st_size);
-	pgstat_report_wait_end();
-	if (status != 0 && errno != ENOENT)
-		ereport(LOG,
-				errcode_for_file_access(),
-				errmsg("could not give back unused space of file \"%s\": %m",
-					   segment));
-	if (fd >= 0)
-		close(fd);
 }
 
 /*

@@ -197,6 +197,14 @@ foreach my $method (sort keys %methods)
 		$node->safe_psql('postgres', 'VACUUM crash');
 		slack_goes($path, "$method: VACUUM has what a crash has left given back");
 
+		# truncation leaves segments empty, and an allocation may be done after it
+		open(my $empty, '>', "$path.1") or die "$path.1: $!";
+		close($empty);
+		system_or_bail('fallocate', '--keep-size', '--length', '16MiB', "$path.1");
+		cmp_ok(slack("$path.1"), '>', $OVERHEAD, "$method: space of an empty segment");
+		$node->safe_psql('postgres', 'VACUUM crash');
+		slack_goes("$path.1", "$method: VACUUM has that of an empty segment given back");
+
 		# the end of a segment
 		if ($method ne 'worker')
 		{
@@ -249,7 +257,7 @@ foreach my $method (sort keys %methods)
 # left is given back after that.
 SKIP:
 {
-	skip 'server is built without injection points', 11 if ($ENV{enable_injection_points} // '') ne 'yes';
+	skip 'server is built without injection points', 14 if ($ENV{enable_injection_points} // '') ne 'yes';
 
 	my $point = 'aio-worker-after-reopen';
 	$node = PostgreSQL::Test::Cluster->new('late');
@@ -301,8 +309,18 @@ SKIP:
 		'but for the same file');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-trim'); SELECT injection_points_wakeup('aio-trim')");
 	$idle->query_safe('INSERT INTO late ' . rows(1000));
-	$idle->quit;
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM late'), 1000, 'which is as it should be');
+
+	# nor is it told that a transaction of its own takes too long
+	my $holds = q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'aio-give-back'};
+	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-give-back', 'wait')");
+	$idle->query_safe('INSERT INTO late ' . rows(20000));
+	$idle->query_safe("SET transaction_timeout = '1s'");
+	ok($node->poll_query_until('postgres', $holds, '1'), 'a session gives space back');
+	ok($node->poll_query_until('postgres', "$holds AND xact_start > clock_timestamp() - interval '2 seconds'", '0'), 'for longer than its transactions may take');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-give-back'); SELECT injection_points_wakeup('aio-give-back')");
+	is($idle->query_safe('SELECT count(*) FROM late'), 21000, 'and goes on');
+	$idle->quit;
 
 	# what is left of a file system is for those who need it now, WAL above all
 	$node->safe_psql('postgres', "CREATE EXTENSION aio; SELECT injection_points_attach('aio-no-room', 'notice')");
