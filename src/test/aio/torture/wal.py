@@ -17,7 +17,11 @@ def holes(directory, segment, end=float('inf')):
     for path in sorted((directory / 'pg_wal').glob('[0-9A-F]' * 24)):
         high, low = int(path.name[8:16], 16), int(path.name[16:], 16)
         begin = (high << 32) + low * segment
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            # a checkpoint has used it for WAL to come, or removed it
+            continue
         zeros = []
         for place in range(0, len(data), PAGE):
             if not any(data[place:place + PAGE]):
