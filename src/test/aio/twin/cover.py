@@ -10,19 +10,29 @@ from dimensions import DIMENSIONS, impossible
 def possible(values, rng=None):
     """These values, or other ones (plain, or by chance) for those with which nothing could be seen of an earlier dimension's."""
     values = {name: values[name] for name in DIMENSIONS}
-    for one, other in itertools.combinations(DIMENSIONS, 2):
-        if impossible({one: values[one], other: values[other]}):
-            choices = [choice for choice in DIMENSIONS[other] if rng and not impossible({one: values[one], other: choice})]
-            if choices:
-                values[other] = rng.choice(choices)
-                continue
-            plain = next(iter(DIMENSIONS[other]))
-            # or of this one, if what is plain for the other makes no sense with it, either
-            if values[other] == plain or impossible({one: values[one], other: plain}):
-                values[one] = next(iter(DIMENSIONS[one]))
-            else:
-                values[other] = plain
+    for _ in DIMENSIONS:
+        before = dict(values)
+        for one, other in itertools.combinations(DIMENSIONS, 2):
+            if impossible({one: values[one], other: values[other]}):
+                make_possible(values, one, other, rng)
+        # what is another one now may make no sense with what had been looked at
+        if values == before:
+            break
     return values
+
+
+def make_possible(values, one, other, rng):
+    """Change one of two values that make no sense together."""
+    choices = [choice for choice in DIMENSIONS[other] if rng and not impossible({one: values[one], other: choice})]
+    if choices:
+        values[other] = rng.choice(choices)
+        return
+    plain = next(iter(DIMENSIONS[other]))
+    # or of this one, if what is plain for the other makes no sense with it, either
+    if values[other] == plain or impossible({one: values[one], other: plain}):
+        values[one] = next(iter(DIMENSIONS[one]))
+    else:
+        values[other] = plain
 
 
 def pairs():

@@ -615,7 +615,8 @@ class Plan:
                       f'UPDATE t SET v = 77, k = {self.v("id + 3400")} WHERE id % 11 = 4']
         if self.always and self.triggers:
             lines.append('ALTER TABLE t ENABLE ALWAYS TRIGGER fires')
-        return lines
+        # what this has inserted is counted now, and not at some time
+        return [*lines, 'SELECT pg_stat_force_next_flush()']
 
 
 def further(values, number):
