@@ -51,7 +51,7 @@ class Key:
 
     def enum(plan):
         plan.before.append("DO $$ BEGIN EXECUTE (SELECT 'CREATE TYPE label AS ENUM (' || string_agg(quote_literal('e' || n), ',')"
-                           " || ')' FROM generate_series(0, 5000) n); END $$")
+                           " || ')' FROM generate_series(0, 9000) n); END $$")
         plan.key = ('label', "('e' || ({n}))::label")
 
 
@@ -167,7 +167,7 @@ class Unique:
     def primary_deferred(plan): plan.primary = 'PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED'
     def exclusion(plan): plan.unique = 'EXCLUDE USING gist (r WITH &&)'
     def exclusion_deferred(plan): plan.unique = 'EXCLUDE USING gist (r WITH &&) DEFERRABLE INITIALLY DEFERRED'
-    def exclusion_btree(plan): plan.unique = 'EXCLUDE (k WITH =)'
+    def exclusion_btree(plan): plan.unique = f'EXCLUDE (k WITH OPERATOR({"twin_extensions" if "citext" in plan.key[0] else "pg_catalog"}.=))'
     def words(plan):
         plan.payload = ('text', "CASE WHEN ({n}) % 5 = 3 THEN repeat('a', 3000) ELSE 'word ' || ({n}) END")
         plan.late.append("CREATE UNIQUE INDEX t_words ON t (md5(to_tsvector('simple', w)::text || id), id)")
