@@ -23,6 +23,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "aio/error_point.h"
 #include "aio/slots.h"
 #include "aio/stats.h"
 #include "catalog/catalog.h"
@@ -148,7 +149,8 @@ give_back(int nleft)
 		StartTransactionCommand();
 		INJECTION_POINT("aio-give-back", NULL);
 		for (int i = 0; i < nleft; i++)
-			AioGiveBack(&remembered[i].locator, remembered[i].forknum);
+			AioGiveBack(&remembered[i].locator, remembered[i].forknum,
+						&remembered[i].tag);
 		CommitTransactionCommand();
 	}
 	PG_FINALLY();
@@ -218,6 +220,7 @@ void
 AioEndPreallocation(void)
 {
 	MemoryContext context = CurrentMemoryContext;
+	AioErrorPoint point;
 	int			nleft;
 
 	Assert(idle_timeout != MAX_TIMEOUTS);
@@ -245,7 +248,11 @@ AioEndPreallocation(void)
 	if (nleft == 0)
 		return;
 
-	/* the client has not asked for anything that could fail */
+	/*
+	 * The client has not asked for anything that could fail.  It is being
+	 * read from, and what holds off interrupts meanwhile goes on.
+	 */
+	AioMarkErrorPoint(&point);
 	PG_TRY();
 	{
 		give_back(nleft);
@@ -256,7 +263,7 @@ AioEndPreallocation(void)
 
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
-		FlushErrorState();
+		AioReturnToErrorPoint(&point);
 		AbortCurrentTransaction();
 		ereport(LOG,
 				errmsg("could not give back unused space: %s", error->message));

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "aio/preallocate.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
 
 /* fewer blocks than this are not preallocated */
@@ -58,7 +59,8 @@ extern bool AioUnfilledSegment(const char *path, int *number, char *segment,
 							   struct stat *file);
 
 /* preallocate_trim.c */
-extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum);
+extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum,
+						const LOCKTAG *extension);
 extern void AioWantTrim(const RelFileLocator *locator, ForkNumber forknum);
 
 /* preallocate_recovery.c */

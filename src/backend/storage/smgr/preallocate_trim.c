@@ -25,15 +25,17 @@
 #include <sys/stat.h>
 
 #include "access/genam.h"
-#include "access/relation.h"
 #include "aio/recovery_point.h"
 #include "aio/sibling_locks.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "common/relpath.h"
 #include "miscadmin.h"
 #include "preallocate_internal.h"
 #include "storage/lmgr.h"
-#include "utils/relcache.h"
-#include "utils/relfilenumbermap.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
 
 /*
  * Have the background writer give back what is allocated past the end of a
@@ -70,26 +72,68 @@ ask(Relation rel, ForkNumber forknum)
 }
 
 /*
+ * Is this the main file of a relation, or another fork of it, as the catalog
+ * has it?  The relation is locked.  Catalogs may be locked, too, even by who
+ * waits for us: without them, it is not.
+ */
+static bool
+is_file_of(const RelFileLocator *locator, Oid relid)
+{
+	/* which finding a row of pg_class may open, and their descriptors need */
+	static const Oid catalogs[] = {
+		RelationRelationId, ClassOidIndexId,
+		AttributeRelationId, AttributeRelidNumIndexId,
+		IndexRelationId, IndexRelidIndexId
+	};
+	int			nlocked = 0;
+	bool		result = false;
+
+	while (nlocked < lengthof(catalogs) &&
+		   AioLockIfFree(catalogs[nlocked], AccessShareLock))
+		nlocked++;
+	if (nlocked == lengthof(catalogs))
+	{
+		HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+
+		if (HeapTupleIsValid(tuple))
+		{
+			Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+			Oid			tablespace = form->reltablespace;
+
+			if (!OidIsValid(tablespace))
+				tablespace = MyDatabaseTableSpace;
+			result = form->relfilenode == locator->relNumber &&
+				tablespace == locator->spcOid;
+			ReleaseSysCache(tuple);
+		}
+	}
+	while (nlocked > 0)
+		UnlockRelationOid(catalogs[--nlocked], AccessShareLock);
+	return result;
+}
+
+/*
  * Have what is left of a fork's preallocation given back, in a transaction that
- * has done nothing else.  By now its relation may have another file, or be
- * gone, or locked, or somebody may be extending it.
+ * has done nothing else; `extension` is the lock of who extends it.  By now its
+ * relation may have another file, or be gone, or locked, or somebody may be
+ * extending it.  Nobody who is idle waits for any of them.
  */
 void
-AioGiveBack(const RelFileLocator *locator, ForkNumber forknum)
+AioGiveBack(const RelFileLocator *locator, ForkNumber forknum,
+			const LOCKTAG *extension)
 {
-	Oid			relid = RelidByRelfilenumber(locator->spcOid,
-											 locator->relNumber);
-	Relation	rel;
+	Oid			relid = extension->locktag_field2;
 
-	if (!OidIsValid(relid) ||
-		!AioLockIfFree(relid, AccessShareLock))
+	if (!AioLockIfFree(relid, AccessShareLock))
 		return;
-	rel = try_relation_open(relid, NoLock);
-	if (rel == NULL)
-		return;
-	if (RelFileLocatorEquals(rel->rd_locator, *locator))
-		ask(rel, forknum);
-	relation_close(rel, NoLock);
+	if (is_file_of(locator, relid) &&
+		LockAcquireExtended(extension, ExclusiveLock, false, true, false, NULL,
+							false) != LOCKACQUIRE_NOT_AVAIL)
+	{
+		AioWantTrim(locator, forknum);
+		LockRelease(extension, ExclusiveLock, false);
+	}
+	UnlockRelationOid(relid, AccessShareLock);
 }
 
 /*

@@ -257,7 +257,7 @@ foreach my $method (sort keys %methods)
 # left is given back after that.
 SKIP:
 {
-	skip 'server is built without injection points', 14 if ($ENV{enable_injection_points} // '') ne 'yes';
+	skip 'server is built without injection points', 17 if ($ENV{enable_injection_points} // '') ne 'yes';
 
 	my $point = 'aio-worker-after-reopen';
 	$node = PostgreSQL::Test::Cluster->new('late');
@@ -320,6 +320,29 @@ SKIP:
 	ok($node->poll_query_until('postgres', "$holds AND xact_start > clock_timestamp() - interval '2 seconds'", '0'), 'for longer than its transactions may take');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-give-back'); SELECT injection_points_wakeup('aio-give-back')");
 	is($idle->query_safe('SELECT count(*) FROM late'), 21000, 'and goes on');
+	$idle->query_safe('RESET transaction_timeout');
+
+	# nor does it wait for a lock of a catalog, which its client would wait for
+	my $pid = $idle->query_safe('SELECT pg_backend_pid()');
+	my $locker = $node->background_psql('postgres');
+	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-give-back', 'wait')");
+	$idle->query_safe('INSERT INTO late ' . rows(20000));
+	ok($node->poll_query_until('postgres', $holds, '1'), 'a session gives space back again');
+	$locker->query_safe("BEGIN; LOCK pg_class; SELECT injection_points_detach('aio-give-back'); SELECT injection_points_wakeup('aio-give-back')");
+	wait_until($locker, "SELECT wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $pid");
+	is($idle->query_safe('SELECT 1'), 1, 'it does not wait for a lock of a catalog');
+	$locker->query_safe('COMMIT');
+	$locker->quit;
+
+	# and if that fails, no other statement does, or cannot be cancelled
+	my $log = -s $node->logfile;
+	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-give-back', 'error')");
+	$idle->query_safe('INSERT INTO late ' . rows(20000));
+	$node->wait_for_log(qr/could not give back unused space/, $log);
+	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-give-back')");
+	$idle->query_safe("SET statement_timeout = '2s'");
+	is($idle->query_safe('DO $$ BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END $$; RESET statement_timeout; SELECT count(*) FROM late'),
+		61000, 'a session whose transaction has failed goes on, and statements can be cancelled');
 	$idle->quit;
 
 	# what is left of a file system is for those who need it now, WAL above all
