@@ -150,7 +150,7 @@ give_back(int nleft)
 		INJECTION_POINT("aio-give-back", NULL);
 		for (int i = 0; i < nleft; i++)
 			AioGiveBack(&remembered[i].locator, remembered[i].forknum,
-						&remembered[i].tag);
+						remembered[i].tag.locktag_field2);
 		CommitTransactionCommand();
 	}
 	PG_FINALLY();
@@ -265,7 +265,7 @@ AioEndPreallocation(void)
 		error = CopyErrorData();
 		AioReturnToErrorPoint(&point);
 		AbortCurrentTransaction();
-		ereport(LOG,
+		ereport(LOG_SERVER_ONLY,
 				errmsg("could not give back unused space: %s", error->message));
 		FreeErrorData(error);
 	}
@@ -299,6 +299,9 @@ remember(Relation rel, ForkNumber forknum, uint32 nblocks)
 		if (RelFileLocatorEquals(one->locator, rel->rd_locator) &&
 			one->forknum == forknum)
 		{
+			/* a table that is rewritten has been extended as another one */
+			SET_LOCKTAG_RELATION_EXTEND(one->tag, rel->rd_lockInfo.lockRelId.dbId,
+										rel->rd_lockInfo.lockRelId.relId);
 			one->nblocks += nblocks;
 			return one;
 		}

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 #include "aio/preallocate.h"
-#include "storage/lock.h"
 #include "storage/lwlock.h"
 
 /* fewer blocks than this are not preallocated */
@@ -60,7 +59,7 @@ extern bool AioUnfilledSegment(const char *path, int *number, char *segment,
 
 /* preallocate_trim.c */
 extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum,
-						const LOCKTAG *extension);
+						Oid relid);
 extern void AioWantTrim(const RelFileLocator *locator, ForkNumber forknum);
 
 /* preallocate_recovery.c */

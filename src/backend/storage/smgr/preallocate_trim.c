@@ -25,6 +25,8 @@
 #include <sys/stat.h>
 
 #include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "aio/recovery_point.h"
 #include "aio/sibling_locks.h"
 #include "catalog/pg_attribute.h"
@@ -34,6 +36,7 @@
 #include "miscadmin.h"
 #include "preallocate_internal.h"
 #include "storage/lmgr.h"
+#include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -71,13 +74,88 @@ ask(Relation rel, ForkNumber forknum)
 	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
-/*
- * Is this the main file of a relation, or another fork of it, as the catalog
- * has it?  The relation is locked.  Catalogs may be locked, too, even by who
- * waits for us: without them, it is not.
- */
+/* Does a relation have this file, or another fork of it, as its row says? */
+static bool
+has_file(HeapTuple tuple, const RelFileLocator *locator)
+{
+	Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+	Oid			tablespace = OidIsValid(form->reltablespace) ?
+		form->reltablespace : MyDatabaseTableSpace;
+
+	return form->relfilenode == locator->relNumber &&
+		tablespace == locator->spcOid &&
+		form->relpersistence != RELPERSISTENCE_TEMP;
+}
+
+/* The same, of the relation with this OID, if there is one. */
 static bool
 is_file_of(const RelFileLocator *locator, Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = has_file(tuple, locator);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * The relation with this file, or InvalidOid.  No index is searched, as its
+ * descriptor would need other catalogs.
+ */
+static Oid
+relation_of(const RelFileLocator *locator)
+{
+	Relation	pg_class = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	Oid			result = InvalidOid;
+
+	ScanKeyInit(&key, Anum_pg_class_relfilenode, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(locator->relNumber));
+	scan = systable_beginscan(pg_class, InvalidOid, false, NULL, 1, &key);
+	while (!OidIsValid(result) &&
+		   HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		if (has_file(tuple, locator))
+			result = ((Form_pg_class) GETSTRUCT(tuple))->oid;
+	}
+	systable_endscan(scan);
+	table_close(pg_class, AccessShareLock);
+	return result;
+}
+
+/* With pg_class locked: ask, unless the relation is locked, or extended. */
+static void
+ask_if_free(const RelFileLocator *locator, ForkNumber forknum, Oid relid)
+{
+	LOCKTAG		extension;
+
+	if (!AioLockIfFree(relid, AccessShareLock))
+		return;
+	SET_LOCKTAG_RELATION_EXTEND(extension, MyDatabaseId, relid);
+	if (is_file_of(locator, relid) &&
+		LockAcquireExtended(&extension, ExclusiveLock, false, true, false, NULL,
+							false) != LOCKACQUIRE_NOT_AVAIL)
+	{
+		AioWantTrim(locator, forknum);
+		LockRelease(&extension, ExclusiveLock, false);
+	}
+	UnlockRelationOid(relid, AccessShareLock);
+}
+
+/*
+ * Have what is left of a fork's preallocation given back, in a transaction that
+ * has done nothing else; it was extended as one of the relation `relid`.  By
+ * now that may have another file, and another relation this one, as after a
+ * table is rewritten; or it may be gone, or locked, or somebody may be
+ * extending it.  Nobody who is idle waits for any of them, nor for catalogs.
+ */
+void
+AioGiveBack(const RelFileLocator *locator, ForkNumber forknum, Oid relid)
 {
 	/* which finding a row of pg_class may open, and their descriptors need */
 	static const Oid catalogs[] = {
@@ -86,54 +164,19 @@ is_file_of(const RelFileLocator *locator, Oid relid)
 		IndexRelationId, IndexRelidIndexId
 	};
 	int			nlocked = 0;
-	bool		result = false;
 
 	while (nlocked < lengthof(catalogs) &&
 		   AioLockIfFree(catalogs[nlocked], AccessShareLock))
 		nlocked++;
 	if (nlocked == lengthof(catalogs))
 	{
-		HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-
-		if (HeapTupleIsValid(tuple))
-		{
-			Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-			Oid			tablespace = form->reltablespace;
-
-			if (!OidIsValid(tablespace))
-				tablespace = MyDatabaseTableSpace;
-			result = form->relfilenode == locator->relNumber &&
-				tablespace == locator->spcOid;
-			ReleaseSysCache(tuple);
-		}
+		if (!is_file_of(locator, relid))
+			relid = relation_of(locator);
+		if (OidIsValid(relid))
+			ask_if_free(locator, forknum, relid);
 	}
 	while (nlocked > 0)
 		UnlockRelationOid(catalogs[--nlocked], AccessShareLock);
-	return result;
-}
-
-/*
- * Have what is left of a fork's preallocation given back, in a transaction that
- * has done nothing else; `extension` is the lock of who extends it.  By now its
- * relation may have another file, or be gone, or locked, or somebody may be
- * extending it.  Nobody who is idle waits for any of them.
- */
-void
-AioGiveBack(const RelFileLocator *locator, ForkNumber forknum,
-			const LOCKTAG *extension)
-{
-	Oid			relid = extension->locktag_field2;
-
-	if (!AioLockIfFree(relid, AccessShareLock))
-		return;
-	if (is_file_of(locator, relid) &&
-		LockAcquireExtended(extension, ExclusiveLock, false, true, false, NULL,
-							false) != LOCKACQUIRE_NOT_AVAIL)
-	{
-		AioWantTrim(locator, forknum);
-		LockRelease(extension, ExclusiveLock, false);
-	}
-	UnlockRelationOid(relid, AccessShareLock);
 }
 
 /*

@@ -105,6 +105,7 @@ MUTATIONS = [
         ('VACUUM gives nothing back', '\t\tmuch_is_unused(rel))', '\t\tfalse && much_is_unused(rel))'),
         ('an idle session waits for locks of catalogs', 'AioLockIfFree(catalogs[nlocked], AccessShareLock))',
          '(LockRelationOid(catalogs[nlocked], AccessShareLock), true))'),
+        ('a table that is rewritten keeps its space', 'relid = relation_of(locator);', 'relid = InvalidOid;'),
         ('space that somebody uses is given back', 'asked = !AioIsUsed(locator, forknum) && ', 'asked = '),
         folder=SMGR),
     *of('trim.c',
