@@ -11,7 +11,7 @@
  * VACUUM, which asks the file system whether there is much; after a crash of a
  * standby VACUUM passes over some kinds of files.
  *
- * Upholds INVARIANT-46 and 47.
+ * Upholds INVARIANT-46, 47 and 116.
  *
  * Tests: src/test/aio/preallocation/t/001_preallocate.pl,
  *		  src/test/aio/replay/t/008_extensions.pl.
@@ -61,17 +61,20 @@ AioWantTrim(const RelFileLocator *locator, ForkNumber forknum)
 
 /*
  * The same, of a relation that the caller has locked such that it is not
- * truncated; unless somebody is extending it.
+ * truncated; unless somebody is extending it, or there is no room for a lock.
  */
 static void
-ask(Relation rel, ForkNumber forknum)
+ask(const RelFileLocator *locator, ForkNumber forknum, Oid relid)
 {
-	Assert(!RelationUsesLocalBuffers(rel));
-	Assert(CheckRelationLockedByMe(rel, AccessShareLock, true));
-	if (!ConditionalLockRelationForExtension(rel, ExclusiveLock))
+	LOCKTAG		extension;
+
+	Assert(CheckRelationOidLockedByMe(relid, AccessShareLock, true));
+	SET_LOCKTAG_RELATION_EXTEND(extension, MyDatabaseId, relid);
+	if (LockAcquireExtended(&extension, ExclusiveLock, false, true, false, NULL,
+							false) == LOCKACQUIRE_NOT_AVAIL)
 		return;
-	AioWantTrim(&rel->rd_locator, forknum);
-	UnlockRelationForExtension(rel, ExclusiveLock);
+	AioWantTrim(locator, forknum);
+	LockRelease(&extension, ExclusiveLock, false);
 }
 
 /* Does a relation have this file, or another fork of it, as its row says? */
@@ -132,18 +135,10 @@ relation_of(const RelFileLocator *locator)
 static void
 ask_if_free(const RelFileLocator *locator, ForkNumber forknum, Oid relid)
 {
-	LOCKTAG		extension;
-
 	if (!AioLockIfFree(relid, AccessShareLock))
 		return;
-	SET_LOCKTAG_RELATION_EXTEND(extension, MyDatabaseId, relid);
-	if (is_file_of(locator, relid) &&
-		LockAcquireExtended(&extension, ExclusiveLock, false, true, false, NULL,
-							false) != LOCKACQUIRE_NOT_AVAIL)
-	{
-		AioWantTrim(locator, forknum);
-		LockRelease(&extension, ExclusiveLock, false);
-	}
+	if (is_file_of(locator, relid))
+		ask(locator, forknum, relid);
 	UnlockRelationOid(relid, AccessShareLock);
 }
 
@@ -211,7 +206,7 @@ trim_unused(Relation rel)
 	if (AioCanHavePreallocation(rel) &&
 		!AioHasPreallocation(&rel->rd_locator, MAIN_FORKNUM) &&
 		much_is_unused(rel))
-		ask(rel, MAIN_FORKNUM);
+		ask(&rel->rd_locator, MAIN_FORKNUM, RelationGetRelid(rel));
 }
 
 /*

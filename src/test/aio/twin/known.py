@@ -70,5 +70,7 @@ def missing_in(manual):
 
 def switches(manual):
     """Parameters that make all as in PostgreSQL, as the manual's table says, {name: value}."""
-    return dict(re.findall(r'<varname>([\w.]+)</varname>\s+<literal>= (\w+)</literal>',
-                           ''.join(re.findall(r'<row>(?:\s*<entry>.*?</entry>){2}\s*<entry>(.*?)</entry>', table_of(manual), re.S))))
+    last = ''.join(re.findall(r'<row>(?:\s*<entry>.*?</entry>){2}\s*<entry>(.*?)</entry>', table_of(manual), re.S))
+    values = dict(re.findall(r'<varname>([\w.]+)</varname>\s+<literal>= (\w+)</literal>', last))
+    assert values and set(values) == set(re.findall('<varname>(.*?)</varname>', last)), 'a parameter has no value'
+    return values

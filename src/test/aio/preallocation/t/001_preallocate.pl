@@ -348,7 +348,7 @@ SKIP:
 	$idle->query_safe('ALTER TABLE late ALTER i TYPE bigint');
 	slack_goes(path('late'), 'what a rewritten table has not used is given back');
 	$idle->query_safe('CREATE MATERIALIZED VIEW seen AS SELECT * FROM late; REFRESH MATERIALIZED VIEW seen');
-	slack_goes(path('seen'), 'nor has a materialized view that is refreshed');
+	slack_goes(path('seen'), 'and what a materialized view has not used that is refreshed');
 	$idle->quit;
 
 	# what is left of a file system is for those who need it now, WAL above all
