@@ -122,9 +122,11 @@ def damaged(text):
 
 
 def startup_failed(text):
-    """Has recovery from a crash of a child begun, and ended with an error of the disk, as far as the log goes?"""
+    """Has recovery from a crash of a child begun, and ended with an error that is not ours, as far as the log goes?"""
     begin = text.rfind('reinitializing')
-    return begin >= 0 and 'ready to accept' not in text[begin:] and any(
+    if begin < 0 or 'ready to accept' in text[begin:]:
+        return False
+    return bool(FUTURE.search(text[begin:])) or any(
         DISK.search(line) for line in re.findall(r'\] startup\|\w+\|(?:PANIC|FATAL):.*', text[begin:]))
 
 
