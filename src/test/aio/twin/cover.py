@@ -1,10 +1,11 @@
 """Which scenarios to play: a covering array of all pairs of values, and random ones after that; and which pairs were."""
 import itertools
 import random
+import re
 
 from allpairspy import AllPairs
 
-from dimensions import DIMENSIONS, impossible
+from dimensions import DIMENSIONS, DRAWN, THEMES, impossible
 
 
 def possible(values, rng=None):
@@ -62,14 +63,32 @@ def covering(seed):
 
 
 def anything(rng):
-    """Values at random, some or most of them plain: what goes wrong in the rest is not hidden by what fails first."""
-    plain = rng.random() * 0.9
-    values = {name: next(iter(choices)) if rng.random() < plain else rng.choice(list(choices))
-              for name, choices in DIMENSIONS.items()}
-    # tables are worth more than one statement
-    values['then'] = rng.choice(list(DIMENSIONS['then']))
+    """Values at random, some or most of them plain: what goes wrong in the rest is not hidden by what fails first.
+
+    Half of them have a theme, whose dimensions vary, while others hardly do.
+    """
+    plain, kinds = rng.random() * 0.9, None
+    is_plain = dict.fromkeys(DIMENSIONS, plain)
+    if rng.random() < 0.5:
+        theme = rng.choice(list(THEMES))
+        names, kinds = THEMES[theme]
+        is_plain = {name: 0.3 if name in names else 0.93 for name in DIMENSIONS}
+    values = {name: draw(name, rng, is_plain[name]) for name in DIMENSIONS}
+    if kinds:
+        values['kind'] = rng.choice([kind for kind in DIMENSIONS['kind'] if re.match(kinds, kind)])
+        if theme == 'apply':
+            values['place'] = 'subscriber'
     # by chance first, and what then makes no sense is plain
     return possible(possible(values, rng))
+
+
+def draw(name, rng, is_plain):
+    """A value of a dimension, which is the plain one with this probability, if it is not always drawn."""
+    choices = list(DIMENSIONS[name])
+    if name in DRAWN:
+        weights = DRAWN[name]
+        return rng.choices(choices, [weights[choice] for choice in choices] if weights else None)[0]
+    return choices[0] if rng.random() < is_plain else rng.choice(choices)
 
 
 def with_(only, rng, is_plain):

@@ -23,6 +23,8 @@ def nothing(plan):
 @dimension
 class Key:
     """The type of the key, and the n-th value of it."""
+    # each two have the same hash value: whoever relies on that alone is found out by whatever scenario has such an index
+    def colliding(plan): plan.key = ('bigint', '((({n}) / 2)::bigint << (32 * (({n}) % 2))::int)')
     def integer(plan): plan.key = ('int', '({n})::int')
     def text(plan): plan.key = ('text', "('key ' || ({n}))")
     def numeric(plan): plan.key = ('numeric', '(({n})::numeric / 8)')
@@ -32,8 +34,6 @@ class Key:
     def bpchar(plan): plan.key = ('char(12)', "('c' || ({n}))::char(12)")
     def varchar(plan): plan.key = ('varchar(30)', "('v' || ({n}))::varchar(30)")
     def float(plan): plan.key = ('float8', '(({n})::float8 / 4)')
-    # each two have the same hash value
-    def colliding(plan): plan.key = ('bigint', '((({n}) / 2)::bigint << (32 * (({n}) % 2))::int)')
     # whose type and operators some roles may not name
     def citext(plan): plan.key = ('twin_extensions.citext', "('Key ' || ({n}))")
 
@@ -661,6 +661,27 @@ class Awaiting:
     def quick(plan): plan.awaits(quick_io_time='1s'); plan.cold = True
     def quick_collected(plan): plan.awaits(quick_io_time='1s', rows_before_batch=0, batch_unique_keys='on'); plan.cold = True
     def everything(plan): plan.awaits(spill='on', rows_before_batch=0, batch_unique_keys='on', lookups=7, suspend='on')
+
+
+# What acts together: faults come of three or four values, of some of these.  Each has dimensions that vary more than others
+# do, and the kinds of statements that have to do with them, as a pattern; None is all.
+WRITES = '(insert|copy|update|merge|do_|with|loop|view|rule|nothing)'
+THEMES = {
+    'keys': (('key', 'foreign', 'parents', 'role', 'fault', 'beside', 'when', 'isolation', 'block', 'kind'), f'{WRITES}|parents|add_foreign|truncate'),
+    'children': (('foreign', 'nested', 'unique', 'beside', 'when', 'block', 'kind'), 'delete|update|merge|truncate'),
+    'loops': (('kind', 'limit', 'client', 'function', 'expression', 'shape', 'second', 'role'), 'select|create_as|insert_join|update_from|delete_using'),
+    'entries': (('method', 'shape', 'unique', 'payload', 'column', 'trigger', 'made', 'fault', 'block', 'second', 'kind'), WRITES),
+    'order': (('trigger', 'function', 'check', 'column', 'expression', 'shape', 'fault', 'returning', 'client', 'kind'), WRITES),
+    'reads': (('trigger', 'function', 'unique', 'method', 'second', 'block', 'returning', 'client', 'kind'), WRITES),
+    'servers': (('kind', 'remote', 'function', 'limit', 'expression', 'client', 'isolation', 'second'), 'foreign'),
+    'apply': (('subscriber', 'trigger', 'unique', 'method', 'shape', 'payload', 'foreign', 'block', 'partition', 'kind'), WRITES + '|delete|truncate'),
+    'sessions': (('beside', 'when', 'isolation', 'block', 'unique', 'foreign', 'client', 'fault', 'kind'), None),
+}
+# What is always drawn: with what is plain there, little of ours has anything to do with few rows.
+DRAWN = {'then': {'nothing': 1, 'some': 2, 'many': 3},
+         'awaiting': None, 'memory': None,
+         # restarts and standbys take longer than all else that a scenario does
+         'place': {'here': 40, 'crash': 1, 'crash_within': 2, 'standby': 2, 'subscriber': 3}}
 
 
 def impossible(values):

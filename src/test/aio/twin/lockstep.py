@@ -439,10 +439,10 @@ class Lockstep:
         self.trace.append((where, heard[0]))
         self.failed = self.failed or any(item[0] == 'error' for said in heard[0] for item in said)
         for number, (stock, ours) in enumerate(zip(*heard)):
-            if not ordered or self.failed:
-                stock, ours = sorted_rows(stock), sorted_rows(ours)
             if self.failed:
                 stock, ours = ([without_places(item) for item in said if item[0] != 'row' or 'EXPLAIN' not in where] for said in (stock, ours))
+            if not ordered or self.failed:
+                stock, ours = sorted_rows(stock), sorted_rows(ours)
             if stock != ours:
                 differences.append(Difference(where, f'session {number} hears', stock, ours))
         stock, ours = (side.edges for side in self.sides)
