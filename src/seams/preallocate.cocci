@@ -4,15 +4,14 @@
 //   before it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone, mdextend() that
 //   the file grows, XLogDropDatabase() and ForgetDatabaseSyncRequests() that files will go of which nobody tells one by one:
 //   nothing there may be given back any more.  The checkpointer gives back, at the end, what the background writer has not.
-//   VACUUM says when it is done with a table, and ProcessClientReadInterrupt() that there is nothing to do.  The transaction
-//   in which an idle session has space given back is not counted for its database.
+//   VACUUM says when it is done with a table, and ProcessClientReadInterrupt() that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to preallocate space.
-// Why so many: each line is one call, in twelve functions.
+// Why so many: each line is one call, in eleven functions.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioBeforeExtensionUnlock+2 fork+1 extend_by+1 ExclusiveLock-1
 //   in ExtendBufferedRelShared
-// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+4 forknum+5 curblocknum+2 AioForgetPreallocation+2 AioSettleTrims+1 AioSettleTrimsOf+1 dbid+1 smgr_rlocator+2 locator+3 rlocator+1
+// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+4 forknum+5 curblocknum+2 AioForgetPreallocation+2 AioWaitForTrim+1 AioSettleTrimsOf+1 dbid+1 smgr_rlocator+2 locator+3 rlocator+1
 //   in ForgetDatabaseSyncRequests mdextend mdtruncate mdunlink mdzeroextend
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
 //   in ProcessClientReadInterrupt
@@ -22,8 +21,6 @@
 //   in ShutdownXLOG
 // target: src/backend/commands/vacuum.c AioTableVacuumed+1
 //   in vacuum_rel
-// target: src/backend/utils/activity/pgstat_database.c aio_giving_back+1
-//   in AtEOXact_PgStat_Database
 
 @lock@
 expression r;
@@ -131,7 +128,7 @@ symbol reln, forknum;
   mdextend(...)
   {
   <+...
-+ AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
++ AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
   v = _mdfd_getseg(reln, forknum, ...);
   ...+>
   }
@@ -162,15 +159,3 @@ expression rel;
 @@
   table_relation_vacuum(rel, ...);
 + AioTableVacuumed(rel);
-
-@count@
-symbol parallel;
-@@
-  AtEOXact_PgStat_Database(...)
-  {
-  <+...
-- if (!parallel)
-+ if (!parallel && !aio_giving_back)
-  { ... }
-  ...+>
-  }

@@ -42,9 +42,6 @@ extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 						off_t amount, uint32 wait_event_info);
 extern void AioEndPreallocation(void);
 
-/* a transaction that nobody has asked for, and that is not counted */
-extern PGDLLIMPORT bool aio_giving_back;
-
 /* preallocate_recovery.c, likewise */
 extern PGDLLIMPORT bool aio_preallocated_in_recovery;
 extern void AioGiveBackInRecovery(bool all);
@@ -53,6 +50,7 @@ extern void AioGiveBackInRecovery(bool all);
 extern void AioTableVacuumed(Relation rel);
 
 /* trim.c, likewise */
+extern void AioWaitForTrim(const RelFileLocator *locator, ForkNumber forknum);
 extern bool AioSettleTrims(const RelFileLocator *locator, ForkNumber forknum);
 extern void AioSettleTrimsOf(Oid database);
 extern bool AioTrimWanted(void);

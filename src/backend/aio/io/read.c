@@ -33,6 +33,7 @@
 #include "pgstat.h"
 #include "storage/aio.h"
 #include "storage/buf_internals.h"
+#include "storage/latch.h"
 #include "storage/waiteventset.h"
 #include "utils/rel.h"
 
@@ -214,17 +215,35 @@ read_abandon(AioFuture *future)
 	AioStatsReadEnded();
 }
 
+/* The first read of this backend that is in flight, or NULL. */
+static PgAioHandle *
+read_in_flight(void)
+{
+	dlist_iter	iter;
+
+	dclist_foreach(iter, &pgaio_my_backend->in_flight_ios)
+	{
+		PgAioHandle *ioh = dclist_container(PgAioHandle, node, iter.cur);
+
+		if (ioh->op == PGAIO_OP_READV)
+			return ioh;
+	}
+	return NULL;
+}
+
 /*
- * See to the completion of all I/O of this backend, for the same reason: a
- * read stream may have been abandoned, too.
+ * See to the completion of all reads of this backend, for the same reason: a
+ * read stream may have been abandoned, too.  Other I/O is in nobody's way, and
+ * may take long: space that is being allocated, or WAL.
  */
 void
 AioReadAbandonAll(void)
 {
-	while (!dclist_is_empty(&pgaio_my_backend->in_flight_ios))
+	PgAioHandle *ioh;
+	bool		waited = false;
+
+	while ((ioh = read_in_flight()) != NULL)
 	{
-		PgAioHandle *ioh = dclist_head_element(PgAioHandle, node,
-											   &pgaio_my_backend->in_flight_ios);
 		uint64		generation = ioh->generation;
 		PgAioWaitRef wref;
 
@@ -235,7 +254,15 @@ AioReadAbandonAll(void)
 		wref.generation_upper = (uint32) (generation >> 32);
 		wref.generation_lower = (uint32) generation;
 		pgaio_wref_wait(&wref);
+		waited = true;
 	}
+
+	/*
+	 * That may have been a sleep in which the latch was reset.  Who is idle
+	 * must look again at what it was set for, such as a notification.
+	 */
+	if (waited)
+		SetLatch(MyLatch);
 }
 
 /*

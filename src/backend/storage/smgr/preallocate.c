@@ -436,6 +436,25 @@ AioAttachPreallocation(const RelFileLocator *locator, ForkNumber forknum)
 }
 
 /*
+ * With the lock held, this session does not use a slot any more.  Was it the
+ * last one, and may there be unused space?
+ */
+static bool
+detach(AioPreallocationSlot *slot)
+{
+	bool		unused;
+
+	Assert(LWLockHeldByMeInMode(&preallocations->lock, LW_EXCLUSIVE));
+	Assert(slot->nusers > 0);
+	slot->nusers--;
+	SpinLockAcquire(&slot->mutex);
+	/* what was refused may have been allocated in part */
+	unused = slot->refused || slot->leftover || slot->allocated > slot->end;
+	SpinLockRelease(&slot->mutex);
+	return unused && slot->nusers == 0;
+}
+
+/*
  * Detach from a slot, when there is what this session has requested last.  Was
  * it the last user, and may there be unused space?  The caller has held off
  * interrupts, and forgets the slot.
@@ -451,15 +470,32 @@ AioDetachPreallocation(AioPreallocationSlot *slot, PgAioWaitRef *requested)
 	if (pgaio_wref_valid(requested) && !pgaio_wref_check_done(requested))
 		pgaio_wref_wait(requested);
 	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
-	Assert(slot->nusers > 0);
-	slot->nusers--;
-	SpinLockAcquire(&slot->mutex);
-	/* what was refused may have been allocated in part */
-	unused = slot->refused || slot->leftover || slot->allocated > slot->end;
-	SpinLockRelease(&slot->mutex);
-	unused &= slot->nusers == 0;
+	unused = detach(slot);
 	LWLockRelease(&preallocations->lock);
 	return unused;
+}
+
+/*
+ * The same, if nobody has to wait for it.  Otherwise returns false, and the
+ * session still uses the slot.
+ */
+bool
+AioTryToDetach(AioPreallocationSlot *slot, PgAioWaitRef *requested,
+			   bool *unused)
+{
+	bool		done;
+
+	/* this may see to what is complete, which is not done with a lock */
+	if (!AioPreallocationIsDone(slot, requested))
+		return false;
+
+	/* the last user is who has requested, unless somebody attaches */
+	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
+	done = slot->nusers > 1 || AioPreallocationIsDone(slot, requested);
+	if (done)
+		*unused = detach(slot);
+	LWLockRelease(&preallocations->lock);
+	return done;
 }
 
 /* Is there what this session has requested, and others for the slot? */

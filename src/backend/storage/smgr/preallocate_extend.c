@@ -11,7 +11,11 @@
  * preallocation, or when it ends; the last session gives back what is left.
  * preallocate_recovery.c does the same for recovery.
  *
- * Upholds INVARIANT-47 and 48.
+ * A session that is idle may be sent a command, a notification or a signal at
+ * any time, and none of them may be missed.  So what it does here waits for
+ * nothing, and cannot fail.
+ *
+ * Upholds INVARIANT-47, 48 and 116.
  *
  * Tests: src/test/aio/preallocation/t/001_preallocate.pl.
  *
@@ -23,7 +27,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
-#include "aio/error_point.h"
+#include "aio/read.h"
 #include "aio/slots.h"
 #include "aio/stats.h"
 #include "catalog/catalog.h"
@@ -34,8 +38,6 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
-#include "utils/injection_point.h"
-#include "utils/memutils.h"
 #include "utils/timeout.h"
 #include "utils/wait_event.h"
 
@@ -64,8 +66,6 @@ static Extended *extending = NULL;
 
 /* this session uses preallocated space */
 bool		aio_preallocation_used = false;
-
-bool		aio_giving_back = false;
 
 /* and may have been idle for a while */
 static volatile sig_atomic_t aio_leave_pending = false;
@@ -103,83 +103,52 @@ attach(Extended *one)
 }
 
 /*
- * Detach this session from its slots.  Those of which it was the last user,
- * and that may have unused space, are at the beginning of remembered[] then,
- * and their number is returned.
+ * Detach this session from its slots, and have given back what the last user of
+ * one has left.  Without 'wait' it stays attached to those for which something
+ * has been requested that is not there yet.
  */
-static int
-detach_all(void)
+static void
+detach_all(bool wait)
 {
-	int			nleft = 0;
+	int			nkept = 0;
 
 	/* an interrupt in between would leave slots with users that are gone */
 	HOLD_INTERRUPTS();
+	extending = NULL;
+	aio_preallocation_used = false;
 	for (int i = 0; i < nremembered; i++)
 	{
-		Extended	one = remembered[i];
+		Extended   *one = &remembered[i];
+		bool		unused;
 
-		if (one.slot == NULL)
+		if (one->slot == NULL)
 			continue;
-		remembered[i].slot = NULL;
-		if (AioDetachPreallocation(one.slot, &one.wref))
-			remembered[nleft++] = one;
+		if (wait)
+			unused = AioDetachPreallocation(one->slot, &one->wref);
+		else if (!AioTryToDetach(one->slot, &one->wref, &unused))
+		{
+			remembered[nkept++] = *one;
+			aio_preallocation_used = true;
+			continue;
+		}
+		one->slot = NULL;
+		if (unused)
+			AioWantTrim(&one->locator, one->forknum);
 	}
+	nremembered = nkept;
 	RESUME_INTERRUPTS();
-	nremembered = 0;
-	aio_preallocation_used = false;
-	extending = NULL;
-	return nleft;
 }
 
-/*
- * Give back what detach_all() has found, in a transaction of its own, which
- * statistics do not count unless it fails.  What the client permits its
- * transactions, of which this is none, does not limit it.
- */
-static void
-give_back(int nleft)
-{
-	int			transaction_timeout = TransactionTimeout;
-
-	Assert(!IsTransactionOrTransactionBlock());
-	aio_giving_back = true;
-	TransactionTimeout = 0;
-	PG_TRY();
-	{
-		StartTransactionCommand();
-		INJECTION_POINT("aio-give-back", NULL);
-		for (int i = 0; i < nleft; i++)
-			AioGiveBack(&remembered[i].locator, remembered[i].forknum,
-						remembered[i].tag.locktag_field2);
-		CommitTransactionCommand();
-	}
-	PG_FINALLY();
-	{
-		TransactionTimeout = transaction_timeout;
-		aio_giving_back = false;
-	}
-	PG_END_TRY();
-}
-
-/* Only a session that ends in order gives back; VACUUM does, too. */
 static void
 leave_at_exit(int code, Datum arg)
 {
-	int			nleft = detach_all();
-
-	if (code == 0 && AmRegularBackendProcess() && nleft > 0)
-	{
-		AbortOutOfAnyTransaction();
-		give_back(nleft);
-	}
+	detach_all(true);
 }
 
 /* The transaction has ended: see in a second whether there is another one. */
 static void
 at_xact_event(XactEvent event, void *arg)
 {
-	if (nremembered == 0)
-		return;
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
@@ -191,6 +160,9 @@ at_xact_event(XactEvent event, void *arg)
 		default:
 			return;
 	}
+	AioEndFileChanges();
+	if (nremembered == 0)
+		return;
 	for (int i = 0; i < nremembered; i++)
 		remembered[i].nblocks = 0;
 	extending = NULL;
@@ -219,58 +191,17 @@ at_timeout(void)
 void
 AioEndPreallocation(void)
 {
-	MemoryContext context = CurrentMemoryContext;
-	AioErrorPoint point;
-	int			nleft;
-
 	Assert(idle_timeout != MAX_TIMEOUTS);
-	if (!aio_leave_pending || IsTransactionOrTransactionBlock())
+	if (aio_leave_pending && !IsTransactionOrTransactionBlock())
 	{
-		/* nobody tells when a failed transaction block ends */
-		if (!get_timeout_active(idle_timeout))
-			enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
-		aio_leave_pending = false;
-		return;
+		/* nobody else may look for what has been completed */
+		AioReadReap();
+		detach_all(false);
 	}
+	/* nobody tells when a failed transaction block ends */
+	if (aio_preallocation_used && !get_timeout_active(idle_timeout))
+		enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
 	aio_leave_pending = false;
-
-	/* nobody waits for that while the client may ask for something */
-	for (int i = 0; i < nremembered; i++)
-	{
-		if (remembered[i].slot != NULL &&
-			!AioPreallocationIsDone(remembered[i].slot, &remembered[i].wref))
-		{
-			enable_timeout_after(idle_timeout, IDLE_TIMEOUT);
-			return;
-		}
-	}
-	nleft = detach_all();
-	if (nleft == 0)
-		return;
-
-	/*
-	 * The client has not asked for anything that could fail.  It is being
-	 * read from, and what holds off interrupts meanwhile goes on.
-	 */
-	AioMarkErrorPoint(&point);
-	PG_TRY();
-	{
-		give_back(nleft);
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		AioReturnToErrorPoint(&point);
-		AbortCurrentTransaction();
-		ereport(LOG_SERVER_ONLY,
-				errmsg("could not give back unused space: %s", error->message));
-		FreeErrorData(error);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
 }
 
 /* May space be preallocated for this session's extensions of a relation? */
@@ -438,7 +369,7 @@ AioFallocate(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
-	(void) AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
+	AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
 	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileFallocate(file, offset, amount, wait_event_info);
 	if (status == 0 && slot != NULL)
@@ -455,7 +386,7 @@ AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
-	(void) AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
+	AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
 	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileZero(file, offset, amount, wait_event_info);
 	if (status >= 0 && slot != NULL)

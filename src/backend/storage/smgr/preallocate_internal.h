@@ -37,6 +37,8 @@ extern AioPreallocationSlot *AioAttachPreallocation(const RelFileLocator *locato
 													ForkNumber forknum);
 extern bool AioDetachPreallocation(AioPreallocationSlot *slot,
 								   PgAioWaitRef *requested);
+extern bool AioTryToDetach(AioPreallocationSlot *slot, PgAioWaitRef *requested,
+						   bool *unused);
 extern void AioRequestPreallocation(AioPreallocationSlot *slot,
 									SMgrRelation reln, ForkNumber forknum,
 									PgAioWaitRef *started);
@@ -53,13 +55,12 @@ extern LWLock *AioPreallocationLock(void);
 
 /* trim.c */
 extern void AioShareTrims(void);
+extern void AioEndFileChanges(void);
 extern bool AioAskForTrim(const RelFileLocator *locator, ForkNumber forknum);
 extern bool AioUnfilledSegment(const char *path, int *number, char *segment,
 							   struct stat *file);
 
 /* preallocate_trim.c */
-extern void AioGiveBack(const RelFileLocator *locator, ForkNumber forknum,
-						Oid relid);
 extern void AioWantTrim(const RelFileLocator *locator, ForkNumber forknum);
 
 /* preallocate_recovery.c */

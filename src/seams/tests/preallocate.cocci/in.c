@@ -99,15 +99,3 @@ ShutdownXLOG(int code, Datum arg)
 	if (recovering)
 		CreateRestartPoint(flags);
 }
-
-void
-AtEOXact_PgStat_Database(bool isCommit, bool parallel)
-{
-	if (!parallel)
-	{
-		if (isCommit)
-			commits++;
-		else
-			rollbacks++;
-	}
-}

@@ -41,7 +41,7 @@ mdextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum)
 	MdfdVec *v;
 
 	check(blocknum);
-	AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
+	AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
 	v = _mdfd_getseg(reln, forknum, blocknum, skipFsync, EXTENSION_CREATE);
 	write(v);
 }
@@ -115,16 +115,4 @@ ShutdownXLOG(int code, Datum arg)
 	AioTrimWanted();
 	if (recovering)
 		CreateRestartPoint(flags);
-}
-
-void
-AtEOXact_PgStat_Database(bool isCommit, bool parallel)
-{
-	if (!parallel && !aio_giving_back)
-	{
-		if (isCommit)
-			commits++;
-		else
-			rollbacks++;
-	}
 }

@@ -225,7 +225,7 @@ class Trigger:
 
     def transition(plan):
         plan.trigger('AFTER INSERT', 'STATEMENT', 'INSERT INTO log SELECT n.id, count(*) FROM new_rows n JOIN t USING (id)'
-                     ' GROUP BY n.id; RETURN NULL;', 'REFERENCING NEW TABLE AS new_rows')
+                     ' GROUP BY n.id ORDER BY n.id; RETURN NULL;', 'REFERENCING NEW TABLE AS new_rows')
 
     def constraint(plan):
         plan.trigger('AFTER INSERT OR UPDATE', 'ROW', "IF NEW.v = 13 THEN RAISE NOTICE 'unlucky %', NEW.id; END IF;"

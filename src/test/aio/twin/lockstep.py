@@ -28,10 +28,11 @@ SELECT a.pid, coalesce(a.wait_event, ''),
        pg_isolation_test_session_is_blocked(a.pid, '{%s}') OR pg_blocking_pids(a.pid) <> '{}', pg_blocking_pids(a.pid)::text
 FROM pg_stat_activity a WHERE a.pid IN (%s)"""
 
+# how large a part of a relation serializable transactions lock is a matter of how many pages it has
 LOCKS = f"""
 SELECT DISTINCT l.pid, c.relname, c.relkind::text, l.mode, l.granted
 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE l.pid IN (%s) AND l.locktype IN ('relation', 'tuple') AND n.nspname = '{SCHEMA}'
+WHERE l.pid IN (%s) AND l.locktype IN ('relation', 'page', 'tuple') AND n.nspname = '{SCHEMA}'
 ORDER BY 1, 2, 3, 4, 5"""
 
 PAGES = f"""
@@ -257,12 +258,17 @@ class Side:
             self.expecting -= {number for number in pending if number not in [n for n, _ in edges]}
         return settled
 
-    def locks(self):
+    def ask_for_locks(self, also_idle):
+        """Whose locks there may be, {process id: number}; the answer comes to locks()."""
         number_of = {session.pid: number for number, session in enumerate(self.sessions)
-                     if session.pid and not session.closed}
-        if not number_of:
-            return []
-        rows = self.control.rows(LOCKS % ','.join(str(pid) for pid in number_of))
+                     if session.pid and not session.closed and
+                     (also_idle or session.busy() or session.status != 'I' or number in self.expecting)}
+        if number_of:
+            self.control.send(LOCKS % ','.join(str(pid) for pid in number_of))
+        return number_of
+
+    def locks(self, number_of):
+        rows = self.control.answer().rows if number_of else []
         locks = [(number_of[pid], *rest) for pid, *rest in rows]
         # who has the stronger of these keeps out all that the weaker does
         return [lock for lock in locks if lock[3] != 'RowShareLock' or not lock[4] or
@@ -338,6 +344,7 @@ class Lockstep:
                         if not session.closed and not session.busy() and session.status == 'I':
                             session.query('SELECT pg_stat_force_next_flush()')
                 self.settle('flush')
+                self.compare_locks(differences, 'flush', also_idle=True)
         finally:
             for side in self.sides:
                 side.end()
@@ -448,7 +455,12 @@ class Lockstep:
         stock, ours = (side.edges for side in self.sides)
         if stock != ours:
             differences.append(Difference(where, 'who waits for whom', stock, ours))
-        stock, ours = (side.locks() for side in self.sides)
+        self.compare_locks(differences, where)
+
+    def compare_locks(self, differences, where, also_idle=False):
+        """Without a transaction nobody is to have any, which is looked at once for all."""
+        asked = [side.ask_for_locks(also_idle) for side in self.sides]
+        stock, ours = (side.locks(numbers) for side, numbers in zip(self.sides, asked))
         if stock != ours:
             differences.append(Difference(where, 'locks', [lock for lock in stock if lock not in ours],
                                           [lock for lock in ours if lock not in stock]))

@@ -257,7 +257,7 @@ foreach my $method (sort keys %methods)
 # left is given back after that.
 SKIP:
 {
-	skip 'server is built without injection points', 19 if ($ENV{enable_injection_points} // '') ne 'yes';
+	skip 'server is built without injection points', 21 if ($ENV{enable_injection_points} // '') ne 'yes';
 
 	my $point = 'aio-worker-after-reopen';
 	$node = PostgreSQL::Test::Cluster->new('late');
@@ -271,6 +271,7 @@ SKIP:
 		shared_buffers = 128MB
 		autovacuum = off
 		checkpoint_timeout = 1h
+		max_prepared_transactions = 2
 	});
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
@@ -311,38 +312,49 @@ SKIP:
 	$idle->query_safe('INSERT INTO late ' . rows(1000));
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM late'), 1000, 'which is as it should be');
 
-	# nor is it told that a transaction of its own takes too long
-	my $holds = q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'aio-give-back'};
-	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-give-back', 'wait')");
-	$idle->query_safe('INSERT INTO late ' . rows(20000));
-	$idle->query_safe("SET transaction_timeout = '1s'");
-	ok($node->poll_query_until('postgres', $holds, '1'), 'a session gives space back');
-	ok($node->poll_query_until('postgres', "$holds AND xact_start > clock_timestamp() - interval '5 seconds'", '0'), 'for longer than its transactions may take');
-	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-give-back'); SELECT injection_points_wakeup('aio-give-back')");
-	is($idle->query_safe('SELECT count(*) FROM late'), 21000, 'and goes on');
-	$idle->query_safe('RESET transaction_timeout');
-
-	# nor does it wait for a lock of a catalog, which its client would wait for
-	my $pid = $idle->query_safe('SELECT pg_backend_pid()');
+	# nor does it need anything that may be locked: it has no transaction
 	my $locker = $node->background_psql('postgres');
-	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-give-back', 'wait')");
 	$idle->query_safe('INSERT INTO late ' . rows(20000));
-	ok($node->poll_query_until('postgres', $holds, '1'), 'a session gives space back again');
-	$locker->query_safe("BEGIN; LOCK pg_class; SELECT injection_points_detach('aio-give-back'); SELECT injection_points_wakeup('aio-give-back')");
-	wait_until($locker, "SELECT wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $pid");
-	is($idle->query_safe('SELECT 1'), 1, 'it does not wait for a lock of a catalog');
+	my $path = path('late');
+	$locker->query_safe('BEGIN; LOCK pg_class, pg_attribute, late');
+	slack_goes($path, 'a session gives space back while catalogs and the table are locked');
+	is($idle->query_safe('SELECT 1'), 1, 'and goes on');
 	$locker->query_safe('COMMIT');
+	$idle->query_safe('BEGIN; CREATE TABLE prepared (LIKE late); INSERT INTO prepared ' . rows(20000));
+	$path = $node->data_dir . '/' . $idle->query_safe("SELECT pg_relation_filepath('prepared')");
+	$idle->query_safe("PREPARE TRANSACTION 'prepared'");
+	slack_goes($path, 'what a prepared transaction has not used is given back');
+	$idle->query_safe("COMMIT PREPARED 'prepared'");
+
+	# nothing is given back of a file while another session may be extending it
+	my $deferred = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'background writer' AND wait_event = 'aio-trim-deferred'};
+	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-trim-deferred', 'wait')");
+	$locker->query_safe('BEGIN; INSERT INTO late ' . rows(100));
+	$idle->query_safe('INSERT INTO late ' . rows(20000));
+	ok($node->poll_query_until('postgres', $deferred, '1'), 'space stays as long as a transaction may extend the file');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-trim-deferred'); SELECT injection_points_wakeup('aio-trim-deferred')");
+	$locker->query_safe('INSERT INTO late ' . rows(100) . '; COMMIT');
+	slack_goes(path('late'), 'and is given back when that has ended');
+	is($locker->query_safe('SELECT count(*) FROM late'), 41200, 'the table has what it should');
 	$locker->quit;
 
-	# and if that fails, no other statement does, or cannot be cancelled
-	my $log = -s $node->logfile;
-	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-give-back', 'error')");
-	$idle->query_safe('INSERT INTO late ' . rows(20000));
-	$node->wait_for_log(qr/could not give back unused space/, $log);
-	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-give-back')");
-	$idle->query_safe("SET statement_timeout = '2s'");
-	is($idle->query_safe('DO $$ BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END $$; RESET statement_timeout; SELECT count(*) FROM late'),
-		61000, 'a session whose transaction has failed goes on, and statements can be cancelled');
+	# nor does it wait for space that it has asked for itself, after it has read ahead
+	$idle->query_safe(q{CREATE TABLE source (i int PRIMARY KEY, filler text STORAGE PLAIN); INSERT INTO source SELECT i, repeat('x', 1000)
+		FROM generate_series(1, 40000) i ORDER BY md5(i::text); VACUUM ANALYZE source});
+	$idle->quit;
+	$node->restart;
+	($session, $control) = map { $node->background_psql('postgres') } 1 .. 2;
+	$control->query_safe("$held; SELECT injection_points_attach('nowhere', 'wait'); SELECT injection_points_detach('nowhere')");
+	$session->query_safe(q{SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SELECT pg_stat_clear_snapshot()});
+	$session->query_safe('INSERT INTO late ' . rows(20000) . ' \\; SELECT count(filler) FROM (SELECT * FROM source WHERE i < 20000 ORDER BY i) s'
+		  . " \\; SELECT injection_points_attach('$point', 'wait')"
+		  . ' \\; DO $$ BEGIN FOR n IN 1 .. 1000 LOOP INSERT INTO late ' . rows(50)
+		  . "; PERFORM pg_stat_clear_snapshot(); EXIT WHEN ($held) > 0; END LOOP; END \$\$");
+	is($control->query_safe($held), 1, 'space is on its way again');
+	is($session->query_safe('SELECT 1'), 1, 'and a session that has read ahead does not wait for it');
+	$control->query_safe("SELECT injection_points_detach('$point'); SELECT injection_points_wakeup('$point')");
+	$_->quit foreach ($session, $control);
+	$idle = $node->background_psql('postgres');
 
 	# a file becomes that of another relation than it was extended for
 	$idle->query_safe('ALTER TABLE late ALTER i TYPE bigint');
