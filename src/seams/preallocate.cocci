@@ -1,18 +1,21 @@
 // Files grow into space that was allocated before.
 //
 // What: ExtendBufferedRelShared() locks through us, and says when it unlocks; mdzeroextend() asks us to move the end of the file
-//   before it allocates or writes zeros; mdtruncate() and mdunlink() say that what lies past the end is gone, mdextend() that
-//   the file grows, XLogDropDatabase() and ForgetDatabaseSyncRequests() that files will go of which nobody tells one by one:
-//   nothing there may be given back any more.  The checkpointer gives back, at the end, what the background writer has not.
+//   before it allocates or writes zeros, and mdextend() writes through us; mdtruncate() and mdunlink() say when a file begins
+//   to be cut, and when that is done, XLogDropDatabase(), ForgetDatabaseSyncRequests() and movedb() that files will go, or be
+//   copied, of which nobody tells one by one: nothing there may be given back any more.  The checkpointer gives back, at the
+//   end, what the background writer has not.
 //   VACUUM says when it is done with a table, and ProcessClientReadInterrupt() that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to preallocate space.
-// Why so many: each line is one call, in eleven functions.
+// Why so many: each line is one call, in twelve functions.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioBeforeExtensionUnlock+2 fork+1 extend_by+1 ExclusiveLock-1
 //   in ExtendBufferedRelShared
-// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 reln+4 forknum+5 curblocknum+2 AioForgetPreallocation+2 AioWaitForTrim+1 AioSettleTrimsOf+1 dbid+1 smgr_rlocator+2 locator+3 rlocator+1
+// target: src/backend/storage/smgr/md.c AioFallocate+1 FileFallocate-1 AioFileZero+1 FileZero-1 AioFileExtend+1 FileWrite-1 reln+4 forknum+5 curblocknum+2 AioBeginCut+2 AioEndFileChange+2 AioSettleTrimsOf+1 dbid+1 smgr_rlocator+1 locator+2 rlocator+1
 //   in ForgetDatabaseSyncRequests mdextend mdtruncate mdunlink mdzeroextend
+// target: src/backend/commands/dbcommands.c AioSettleTrimsOf+1 db_id+1
+//   in movedb
 // target: src/backend/tcop/postgres.c AioWhileIdle+1
 //   in ProcessClientReadInterrupt
 // target: src/backend/access/transam/xlogutils.c AioGiveBackInRecovery+1 AioSettleTrimsOf+1 dbid+1
@@ -76,15 +79,15 @@ symbol reln, forknum, curblocknum;
   }
 
 @truncate@
-symbol reln, forknum;
-statement S1, S2;
+symbol reln, forknum, curopensegs, md_num_open_segs;
 @@
   mdtruncate(...)
   {
-  ... when != S1
-+ AioForgetPreallocation(&reln->smgr_rlocator.locator, forknum);
-  S2
   ... when any
++ AioBeginCut(&reln->smgr_rlocator.locator, forknum);
+  curopensegs = reln->md_num_open_segs[forknum];
+  ... when any
++ AioEndFileChange();
   }
 
 @unlink@
@@ -94,9 +97,10 @@ statement S1, S2;
   mdunlink(...)
   {
   ... when != S1
-+ AioForgetPreallocation(&rlocator.locator, forknum);
++ AioBeginCut(&rlocator.locator, forknum);
   S2
   ... when any
++ AioEndFileChange();
   }
 
 @database@
@@ -122,14 +126,29 @@ symbol dbid;
   }
 
 @extend@
-expression v;
+expression list args;
 symbol reln, forknum;
 @@
   mdextend(...)
   {
   <+...
-+ AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
-  v = _mdfd_getseg(reln, forknum, ...);
+- FileWrite
++ AioFileExtend
+  (
++ reln, forknum,
+  args)
+  ...+>
+  }
+
+@move@
+symbol db_id;
+expression list args;
+@@
+  movedb(...)
+  {
+  <+...
++ AioSettleTrimsOf(db_id);
+  copydir(args);
   ...+>
   }
 

@@ -27,8 +27,7 @@ extern PGDLLIMPORT bool aio_preallocation_used;
 
 /* preallocate.c, called by seams */
 extern int	AioPerformFallocate(PgAioHandle *ioh);
-extern void AioForgetPreallocation(const RelFileLocator *locator,
-								   ForkNumber forknum);
+extern void AioBeginCut(const RelFileLocator *locator, ForkNumber forknum);
 
 /* preallocate_extend.c, likewise */
 extern void AioLockForExtension(Relation rel, ForkNumber forknum,
@@ -40,6 +39,9 @@ extern int	AioFallocate(SMgrRelation reln, ForkNumber forknum,
 extern int	AioFileZero(SMgrRelation reln, ForkNumber forknum,
 						BlockNumber block, File file, off_t offset,
 						off_t amount, uint32 wait_event_info);
+extern int	AioFileExtend(SMgrRelation reln, ForkNumber forknum, File file,
+						  const void *buffer, size_t amount, off_t offset,
+						  uint32 wait_event_info);
 extern void AioEndPreallocation(void);
 
 /* preallocate_recovery.c, likewise */
@@ -50,8 +52,7 @@ extern void AioGiveBackInRecovery(bool all);
 extern void AioTableVacuumed(Relation rel);
 
 /* trim.c, likewise */
-extern void AioWaitForTrim(const RelFileLocator *locator, ForkNumber forknum);
-extern bool AioSettleTrims(const RelFileLocator *locator, ForkNumber forknum);
+extern void AioEndFileChange(void);
 extern void AioSettleTrimsOf(Oid database);
 extern bool AioTrimWanted(void);
 

@@ -9,12 +9,13 @@ FLAGS = ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror', '-Wno-unused-
          '-Wno-clobbered', '-Wno-missing-field-initializers']
 
 # of each program: its own files, and those of src/backend; wal_included.c includes wal.c, wal_file.c and wal_end.c, and
-# quick_io.c the server's file of this name
+# quick_io.c and trim.c the server's files of these names
 SOURCES = {
     'scheduler': (['server.c', 'scheduler.c', '-Wl,--wrap=mmap,--wrap=AioContextRefusal'], 'aio/task/*.c'),
     'wal_pipeline': (['server.c', 'wal_world.c', 'wal_disk.c', 'wal_server.c', 'wal_included.c', 'wal_pipeline.c',
                       '-Wl,--wrap=mmap'], 'aio/task/context.c'),
     'quick_io': (['server.c', 'quick_io.c', '-Wl,--wrap=mmap'], 'aio/task/context.c'),
+    'trim': (['server.c', 'wal_world.c', 'trim.c', '-Wl,--wrap=mmap'], 'aio/task/context.c'),
 }
 
 

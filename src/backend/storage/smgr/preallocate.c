@@ -29,6 +29,7 @@
 
 #include <fcntl.h>
 
+#include "aio/recovery_point.h"
 #include "aio/shared_state.h"
 #include "aio/stats.h"
 #include "aio/temp_room.h"
@@ -112,13 +113,6 @@ AioSharePreallocations(void)
 {
 	AioShareState(&preallocations_state);
 	AioShareTrims();
-}
-
-/* Who holds it keeps sessions from beginning, or ending, to use a slot. */
-LWLock *
-AioPreallocationLock(void)
-{
-	return &preallocations->lock;
 }
 
 /* ------------------------------------------------------------------------
@@ -241,7 +235,7 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 	Assert(slot->nusers > 0);
 
 	/* what is allocated from now on must not be given back */
-	leftover = AioSettleTrims(&reln->smgr_rlocator.locator, forknum);
+	leftover = AioTakeBackTrims(&reln->smgr_rlocator.locator, forknum);
 	SpinLockAcquire(&slot->mutex);
 	slot->leftover |= leftover;
 	end = slot->end;
@@ -454,53 +448,9 @@ detach(AioPreallocationSlot *slot)
 	return unused && slot->nusers == 0;
 }
 
-/*
- * Detach from a slot, when there is what this session has requested last.  Was
- * it the last user, and may there be unused space?  The caller has held off
- * interrupts, and forgets the slot.
- */
-bool
-AioDetachPreallocation(AioPreallocationSlot *slot, PgAioWaitRef *requested)
-{
-	bool		unused;
-
-	wait_for_preallocation(slot);
-
-	/* if the space was lost, the slot does not know of our request any more */
-	if (pgaio_wref_valid(requested) && !pgaio_wref_check_done(requested))
-		pgaio_wref_wait(requested);
-	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
-	unused = detach(slot);
-	LWLockRelease(&preallocations->lock);
-	return unused;
-}
-
-/*
- * The same, if nobody has to wait for it.  Otherwise returns false, and the
- * session still uses the slot.
- */
-bool
-AioTryToDetach(AioPreallocationSlot *slot, PgAioWaitRef *requested,
-			   bool *unused)
-{
-	bool		done;
-
-	/* this may see to what is complete, which is not done with a lock */
-	if (!AioPreallocationIsDone(slot, requested))
-		return false;
-
-	/* the last user is who has requested, unless somebody attaches */
-	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
-	done = slot->nusers > 1 || AioPreallocationIsDone(slot, requested);
-	if (done)
-		*unused = detach(slot);
-	LWLockRelease(&preallocations->lock);
-	return done;
-}
-
-/* Is there what this session has requested, and others for the slot? */
-bool
-AioPreallocationIsDone(AioPreallocationSlot *slot, PgAioWaitRef *requested)
+/* Is there what was requested for the slot, by whomever? */
+static bool
+is_done(AioPreallocationSlot *slot)
 {
 	PgAioWaitRef wref;
 	bool		done;
@@ -509,13 +459,60 @@ AioPreallocationIsDone(AioPreallocationSlot *slot, PgAioWaitRef *requested)
 	done = slot->requested == 0 || slot->wref_request != slot->request;
 	wref = slot->wref;
 	SpinLockRelease(&slot->mutex);
-	return (done || pgaio_wref_check_done(&wref)) &&
+	return done || pgaio_wref_check_done(&wref);
+}
+
+/* Is there what this session has requested, and others for the slot? */
+bool
+AioPreallocationIsDone(AioPreallocationSlot *slot, PgAioWaitRef *requested)
+{
+	return is_done(slot) &&
 		(!pgaio_wref_valid(requested) || pgaio_wref_check_done(requested));
 }
 
-/* Does any session use a fork's?  The caller holds the lock. */
+/*
+ * Detach from a slot, if there is what this session has requested, and, for the
+ * last user, what others have.  Otherwise returns false, and the session still
+ * uses the slot.  *unused: was it the last user, and may there be unused space?
+ * The caller has held off interrupts, and forgets the slot.
+ */
 bool
-AioIsUsed(const RelFileLocator *locator, ForkNumber forknum)
+AioTryToDetach(AioPreallocationSlot *slot, PgAioWaitRef *requested,
+			   bool *unused)
+{
+	bool		done;
+
+	/* this may see to what is complete, which is not done with a lock */
+	(void) is_done(slot);
+	if (pgaio_wref_valid(requested) && !pgaio_wref_check_done(requested))
+		return false;
+	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
+	done = slot->nusers > 1 || is_done(slot);
+	if (done)
+		*unused = detach(slot);
+	LWLockRelease(&preallocations->lock);
+	return done;
+}
+
+/*
+ * The same, when all that is there.  If space was lost, the slot does not know
+ * of our request any more.
+ */
+bool
+AioDetachPreallocation(AioPreallocationSlot *slot, PgAioWaitRef *requested)
+{
+	bool		unused;
+
+	if (pgaio_wref_valid(requested) && !pgaio_wref_check_done(requested))
+		pgaio_wref_wait(requested);
+	while (!AioTryToDetach(slot, requested, &unused))
+		wait_for_preallocation(slot);
+	return unused;
+}
+
+/* Does any session use a fork's?  The caller holds the lock. */
+static bool
+is_used(const RelFileLocator *locator, ForkNumber forknum)
 {
 	bool		found = false;
 
@@ -536,7 +533,7 @@ AioHasPreallocation(const RelFileLocator *locator, ForkNumber forknum)
 	bool		found;
 
 	LWLockAcquire(&preallocations->lock, LW_SHARED);
-	found = AioIsUsed(locator, forknum);
+	found = is_used(locator, forknum);
 	LWLockRelease(&preallocations->lock);
 	return found;
 }
@@ -583,16 +580,15 @@ AioSetEnd(AioPreallocationSlot *slot, BlockNumber limit, uint32 nblocks)
 }
 
 /*
- * mdtruncate(), mdunlink(): what was allocated past the end is lost with it,
- * and nobody else may change the length of the file meanwhile.
- * InvalidForkNumber stands for all forks.
+ * What was allocated past the end of a file is lost with it, and nobody else
+ * may change its length meanwhile.  InvalidForkNumber stands for all forks.
  */
 void
 AioForgetPreallocation(const RelFileLocator *locator, ForkNumber forknum)
 {
 	if (preallocations == NULL)
 		return;
-	(void) AioSettleTrims(locator, forknum);
+	(void) AioTakeBackTrims(locator, forknum);
 	for (int i = 0; i < NSLOTS; i++)
 	{
 		AioPreallocationSlot *slot = &preallocations->slots[i];
@@ -624,4 +620,30 @@ AioForgetPreallocation(const RelFileLocator *locator, ForkNumber forknum)
 		}
 		SpinLockRelease(&slot->mutex);
 	}
+}
+
+/* mdtruncate(), mdunlink(): from here to AioEndFileChange() a file is cut. */
+void
+AioBeginCut(const RelFileLocator *locator, ForkNumber forknum)
+{
+	AioBeginFileChange(locator, forknum, true);
+	AioForgetPreallocation(locator, forknum);
+}
+
+/*
+ * Have the background writer give back what is allocated past the end of a
+ * fork, unless somebody uses a preallocation of it, or too much is asked for
+ * already: then it stays.  The file may be gone by now.  May be called while
+ * idle, and raises nothing.
+ */
+void
+AioWantTrim(const RelFileLocator *locator, ForkNumber forknum)
+{
+	bool		asked;
+
+	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
+	asked = !is_used(locator, forknum) && AioAskForTrim(locator, forknum);
+	LWLockRelease(&preallocations->lock);
+	if (asked)
+		AioWakeBackgroundWriter();
 }

@@ -38,6 +38,7 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
+#include "utils/injection_point.h"
 #include "utils/timeout.h"
 #include "utils/wait_event.h"
 
@@ -160,7 +161,8 @@ at_xact_event(XactEvent event, void *arg)
 		default:
 			return;
 	}
-	AioEndFileChanges();
+	/* an error may have ended one */
+	AioEndFileChange();
 	if (nremembered == 0)
 		return;
 	for (int i = 0; i < nremembered; i++)
@@ -369,9 +371,11 @@ AioFallocate(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
-	AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
+	AioBeginFileChange(&reln->smgr_rlocator.locator, forknum, false);
+	INJECTION_POINT("aio-file-change", NULL);
 	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileFallocate(file, offset, amount, wait_event_info);
+	AioEndFileChange();
 	if (status == 0 && slot != NULL)
 		AioSetEnd(slot, block + nblocks, nblocks);
 	return status;
@@ -386,10 +390,26 @@ AioFileZero(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 	AioPreallocationSlot *slot = find_slot(reln, forknum, block, nblocks);
 	int			status = 0;
 
-	AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
+	AioBeginFileChange(&reln->smgr_rlocator.locator, forknum, false);
+	INJECTION_POINT("aio-file-change", NULL);
 	if (!move_end(slot, block + nblocks, file, offset, amount))
 		status = FileZero(file, offset, amount, wait_event_info);
+	AioEndFileChange();
 	if (status >= 0 && slot != NULL)
 		AioSetEnd(slot, block + nblocks, nblocks);
 	return status;
+}
+
+/* mdextend(): FileWrite(), of a block at the end */
+int
+AioFileExtend(SMgrRelation reln, ForkNumber forknum, File file,
+			  const void *buffer, size_t amount, off_t offset,
+			  uint32 wait_event_info)
+{
+	int			result;
+
+	AioBeginFileChange(&reln->smgr_rlocator.locator, forknum, false);
+	result = FileWrite(file, buffer, amount, offset, wait_event_info);
+	AioEndFileChange();
+	return result;
 }

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 #include "aio/preallocate.h"
-#include "storage/lwlock.h"
 
 /* fewer blocks than this are not preallocated */
 #define MIN_PREALLOCATION	128
@@ -48,20 +47,20 @@ extern bool AioIsEnd(AioPreallocationSlot *slot, BlockNumber block);
 extern void AioSetEnd(AioPreallocationSlot *slot, BlockNumber limit,
 					  uint32 nblocks);
 
-extern bool AioIsUsed(const RelFileLocator *locator, ForkNumber forknum);
 extern bool AioPreallocationIsDone(AioPreallocationSlot *slot,
 								   PgAioWaitRef *requested);
-extern LWLock *AioPreallocationLock(void);
+extern void AioForgetPreallocation(const RelFileLocator *locator,
+								   ForkNumber forknum);
+extern void AioWantTrim(const RelFileLocator *locator, ForkNumber forknum);
 
 /* trim.c */
 extern void AioShareTrims(void);
-extern void AioEndFileChanges(void);
 extern bool AioAskForTrim(const RelFileLocator *locator, ForkNumber forknum);
+extern void AioBeginFileChange(const RelFileLocator *locator,
+							   ForkNumber forknum, bool take_back);
+extern bool AioTakeBackTrims(const RelFileLocator *locator, ForkNumber forknum);
 extern bool AioUnfilledSegment(const char *path, int *number, char *segment,
 							   struct stat *file);
-
-/* preallocate_trim.c */
-extern void AioWantTrim(const RelFileLocator *locator, ForkNumber forknum);
 
 /* preallocate_recovery.c */
 extern AioPreallocationSlot *AioSlotInRecovery(SMgrRelation reln,

@@ -172,7 +172,7 @@ AioSlotInRecovery(SMgrRelation reln, ForkNumber forknum, BlockNumber block,
 		return NULL;
 	one->nblocks += nblocks;
 	one->last = ++nextensions;
-	if (AioSettleTrims(&one->locator, forknum))
+	if (AioTakeBackTrims(&one->locator, forknum))
 	{
 		/* it is to be asked for again */
 		one->leftover = true;

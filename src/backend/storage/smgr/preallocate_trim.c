@@ -1,20 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * preallocate_trim.c
- *	  Give back space past the end of files that is not needed.
+ *	  VACUUM gives back space past the end of files that is not needed.
  *
- * Whoever is the last to use a preallocation asks the background writer to give
- * back what is left of it (trim.c), while nobody uses another one of the file.
- * That takes no lock that anybody keeps, no transaction, and no look at the
- * catalogs: a session asks while it is idle, or ends.  What a crash leaves
- * behind does no harm, and is freed after the next load, or after VACUUM, which
- * asks the file system whether there is much; after a crash of a standby VACUUM
- * passes over some kinds of files.
+ * Whoever is the last to use a preallocation has what is left of it given back
+ * (trim.c).  What a crash leaves behind does no harm, and is freed after the
+ * next load, or after VACUUM, which asks the file system whether there is much;
+ * after a crash of a standby VACUUM passes over some kinds of files.
  *
- * Upholds INVARIANT-46, 47 and 116.
- *
- * Tests: src/test/aio/preallocation/t/001_preallocate.pl,
- *		  src/test/aio/replay/t/008_extensions.pl.
+ * Tests: src/test/aio/preallocation/t/001_preallocate.pl.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -25,30 +19,10 @@
 #include <sys/stat.h>
 
 #include "access/genam.h"
-#include "aio/recovery_point.h"
 #include "common/relpath.h"
 #include "preallocate_internal.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
-
-/*
- * Have the background writer give back what is allocated past the end of a
- * fork, unless somebody uses a preallocation of it, or too much is asked for
- * already: then it stays.  The file may be gone by now.  This process is not
- * changing its length; may be called while idle, and raises nothing.
- */
-void
-AioWantTrim(const RelFileLocator *locator, ForkNumber forknum)
-{
-	LWLock	   *lock = AioPreallocationLock();
-	bool		asked;
-
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	asked = !AioIsUsed(locator, forknum) && AioAskForTrim(locator, forknum);
-	LWLockRelease(lock);
-	if (asked)
-		AioWakeBackgroundWriter();
-}
 
 /*
  * Is much allocated past the end of a relation's main fork?  No file is opened,

@@ -8,31 +8,33 @@
  * what it is frees what lies beyond, on all file systems that know of such
  * space.  So nobody may change the length meanwhile.  There is no lock for
  * that: who asks for a trim may be a session that is idle, which has none, and
- * must not wait for any.  Instead, whoever is about to extend, truncate or
- * unlink a file, or to allocate space past its end,
+ * must not wait for any.  Instead, whoever extends, truncates or unlinks a file
  *
- * 1. says so, in a place of its process, until its transaction ends, or another
- *    file is about to change;
+ * 1. says so, in a place of its process, until that is done;
  * 2. then looks for a trim of the file, and waits until it is carried out, if
- *    that has begun; who does not just extend the file takes the request back;
+ *    that has begun;
  *
  * and the background writer
  *
  * 1. begins a trim, so that all can see it;
- * 2. then looks for processes that may be changing the file, and leaves the
- *    trim for later if there is one.
+ * 2. then looks for processes that are changing the file, and leaves the trim
+ *    for later if there is one.
  *
  * There is a memory barrier between the two steps of each.  So one of them sees
  * the other, as in Dekker's algorithm (E. W. Dijkstra, EWD 123, 1965).
  *
- * Who unlinks the files of a whole database takes back, or waits for, all trims
- * of it, when nobody can ask for another one.
+ * Who is about to allocate space past the end takes requests back: from then on
+ * he uses a preallocation, and nobody asks.  And so does who cuts the file.
  *
- * Upholds INVARIANT-47 and 116.
+ * Who copies or unlinks the files of a whole database takes back, or waits for,
+ * all trims of it, when nobody can ask for another one.
+ *
+ * Upholds INVARIANT-46, 47 and 116.
  *
  * Locks:     a spinlock, in any process, also in a critical section, and in one
  *			  that is idle.
- * Tests:     src/test/aio/preallocation/t/001_preallocate.pl,
+ * Tests:     src/test/simulate/trim.c,
+ *			  src/test/aio/preallocation/t/001_preallocate.pl,
  *			  src/test/aio/replay/t/008_extensions.pl.
  *
  * Copyright (c) 2026, the pgawait authors
@@ -85,11 +87,11 @@ typedef struct TrimRequests
 	TrimRequest requests[NREQUESTS];
 
 	/*
-	 * by process: the number of the file whose length it may be changing, or
-	 * 0; of a process that is gone it means nothing.  Files of several
-	 * tablespaces that have the same number are not told apart.
+	 * by place of a process: the number of the file that it is changing, and
+	 * its process id, as the place may be another one's by now; or 0.  Files
+	 * of several databases that have the same number are not told apart.
 	 */
-	pg_atomic_uint32 changing[FLEXIBLE_ARRAY_MEMBER];
+	pg_atomic_uint64 changing[FLEXIBLE_ARRAY_MEMBER];
 } TrimRequests;
 
 static TrimRequests *trims = NULL;
@@ -104,7 +106,7 @@ static Size
 trims_size(void)
 {
 	return add_size(offsetof(TrimRequests, changing),
-					mul_size(sizeof(pg_atomic_uint32), nprocesses()));
+					mul_size(sizeof(pg_atomic_uint64), nprocesses()));
 }
 
 static void
@@ -114,7 +116,7 @@ initialize_trims(void)
 	SpinLockInit(&trims->mutex);
 	pg_atomic_init_u32(&trims->nactive, 0);
 	for (int i = 0; i < nprocesses(); i++)
-		pg_atomic_init_u32(&trims->changing[i], 0);
+		pg_atomic_init_u64(&trims->changing[i], 0);
 }
 
 static const AioSharedState trims_state = {
@@ -146,46 +148,36 @@ end_request(TrimRequest *one)
  * ------------------------------------------------------------------------
  */
 
-/* From here on this process may be changing the length of a file. */
-static void
-begin_change(RelFileNumber number)
+static inline uint64
+change_of(int pid, RelFileNumber number)
 {
-	pg_atomic_uint32 *mine = &trims->changing[MyProcNumber];
-
-	Assert(MyProcNumber >= 0 && MyProcNumber < nprocesses());
-	if (pg_atomic_read_u32(mine) == number)
-		return;
-	pg_atomic_write_u32(mine, number);
-	/* before we look for trims */
-	pg_memory_barrier();
+	return (uint64) pid << 32 | number;
 }
 
 /*
- * This process is not changing any file: its transaction has ended, or it asks
- * for a trim.
+ * What this process was changing is as it is to be.  May be called if it was
+ * not changing anything, as after an error.
  */
 void
-AioEndFileChanges(void)
+AioEndFileChange(void)
 {
-	if (trims == NULL || MyProcNumber == INVALID_PROC_NUMBER ||
-		pg_atomic_read_u32(&trims->changing[MyProcNumber]) == 0)
+	if (trims == NULL || MyProcNumber == INVALID_PROC_NUMBER)
 		return;
-	/* after the changes, and before we look for who has waited for that */
+	/* after the change */
 	pg_memory_barrier();
-	pg_atomic_write_u32(&trims->changing[MyProcNumber], 0);
-	pg_memory_barrier();
-	if (pg_atomic_read_u32(&trims->nactive) > 0)
-		AioWakeBackgroundWriter();
+	pg_atomic_write_u64(&trims->changing[MyProcNumber], 0);
 }
 
-/* Is there another process that may be changing a file of this number? */
+/* Is there another process that is changing a file of this number? */
 static bool
 is_changing(RelFileNumber number)
 {
 	for (int i = 0; i < nprocesses(); i++)
 	{
-		if (pg_atomic_read_u32(&trims->changing[i]) == number &&
-			i != MyProcNumber && GetPGProcByNumber(i)->pid != 0)
+		uint64		change = pg_atomic_read_u64(&trims->changing[i]);
+
+		if ((RelFileNumber) change == number &&
+			change == change_of(GetPGProcByNumber(i)->pid, number))
 			return true;
 	}
 	return false;
@@ -198,31 +190,37 @@ is_changing(RelFileNumber number)
 
 /*
  * Ask for what is allocated past the end of a fork to be given back, if there
- * is room for that.  This process is not changing its length.
+ * is room for that.  Returns whether the background writer is to be woken.
  */
 bool
 AioAskForTrim(const RelFileLocator *locator, ForkNumber forknum)
 {
-	bool		done = false;
+	TrimRequest *unused = NULL;
+	bool		found = false;
 
 	if (trims == NULL)
 		return false;
-	AioEndFileChanges();
 	SpinLockAcquire(&trims->mutex);
-	for (int i = 0; i < NREQUESTS && !done; i++)
+	for (int i = 0; i < NREQUESTS && !found; i++)
 	{
 		TrimRequest *one = &trims->requests[i];
 
-		if (one->state != TRIM_NONE)
-			continue;
-		one->locator = *locator;
-		one->forknum = forknum;
-		one->state = TRIM_WANTED;
+		if (one->state == TRIM_NONE)
+			unused = one;
+		else
+			found = one->state == TRIM_WANTED && one->forknum == forknum &&
+				RelFileLocatorEquals(one->locator, *locator);
+	}
+	if (!found && unused != NULL)
+	{
+		unused->locator = *locator;
+		unused->forknum = forknum;
+		unused->state = TRIM_WANTED;
 		pg_atomic_fetch_add_u32(&trims->nactive, 1);
-		done = true;
+		found = true;
 	}
 	SpinLockRelease(&trims->mutex);
-	return done;
+	return found;
 }
 
 static bool
@@ -275,38 +273,39 @@ settle(const RelFileLocator *locator, ForkNumber forknum, Oid database,
 }
 
 /*
- * A file is about to grow: nothing past its end is given back from here to the
- * end of the transaction, or until this process is about to change another
- * file.  What has been asked for is done after that.
+ * This process is about to change the length of a file: no trim of it is
+ * carried out until AioEndFileChange().  With 'take_back', what has been asked
+ * for is taken back.  InvalidForkNumber stands for all forks.
  */
 void
-AioWaitForTrim(const RelFileLocator *locator, ForkNumber forknum)
+AioBeginFileChange(const RelFileLocator *locator, ForkNumber forknum,
+				   bool take_back)
 {
 	if (trims == NULL)
 		return;
-	begin_change(locator->relNumber);
+	Assert(MyProcNumber >= 0 && MyProcNumber < nprocesses());
+	pg_atomic_write_u64(&trims->changing[MyProcNumber],
+						change_of(MyProcPid, locator->relNumber));
+	/* before we look for trims */
+	pg_memory_barrier();
 	if (pg_atomic_read_u32(&trims->nactive) > 0)
-		(void) settle(locator, forknum, InvalidOid, false);
+		(void) settle(locator, forknum, InvalidOid, take_back);
 }
 
 /*
- * A file is about to be cut, or to go, or space past its end to be allocated:
- * the same, and what has been asked for is taken back.  InvalidForkNumber
- * stands for all forks.  Returns whether something was asked for, and is not
- * done.
+ * Space past the end of a file is about to be allocated, by who uses a
+ * preallocation of it already: nobody gives it back.  Returns whether something
+ * was asked for, and is not done.
  */
 bool
-AioSettleTrims(const RelFileLocator *locator, ForkNumber forknum)
+AioTakeBackTrims(const RelFileLocator *locator, ForkNumber forknum)
 {
-	if (trims == NULL)
-		return false;
-	begin_change(locator->relNumber);
-	if (pg_atomic_read_u32(&trims->nactive) == 0)
+	if (trims == NULL || pg_atomic_read_u32(&trims->nactive) == 0)
 		return false;
 	return settle(locator, forknum, InvalidOid, true);
 }
 
-/* The same, for all files of a database. */
+/* The same, of all files of a database. */
 void
 AioSettleTrimsOf(Oid database)
 {
@@ -370,9 +369,28 @@ trim_file(const RelFileLocator *locator, ForkNumber forknum)
 	}
 }
 
+/* Carry out a trim that has begun.  It ends whatever comes of that. */
+static void
+carry_out(TrimRequest *one)
+{
+	PG_TRY();
+	{
+		INJECTION_POINT("aio-trim", NULL);
+		trim_file(&one->locator, one->forknum);
+	}
+	PG_FINALLY();
+	{
+		SpinLockAcquire(&trims->mutex);
+		end_request(one);
+		SpinLockRelease(&trims->mutex);
+	}
+	PG_END_TRY();
+}
+
 /*
  * In the background writer, and in the checkpointer when that has ended: do
- * what has been asked for.  Returns whether there was anything.
+ * what has been asked for.  Returns whether there was anything; what is left
+ * for later is looked at in the next cycle.
  */
 bool
 AioTrimWanted(void)
@@ -393,22 +411,18 @@ AioTrimWanted(void)
 		SpinLockRelease(&trims->mutex);
 		if (!wanted)
 			continue;
+		any = true;
 		/* before we look for who changes the file */
 		pg_memory_barrier();
-		if (is_changing(one->locator.relNumber))
+		if (!is_changing(one->locator.relNumber))
 		{
-			SpinLockAcquire(&trims->mutex);
-			one->state = TRIM_WANTED;
-			SpinLockRelease(&trims->mutex);
-			INJECTION_POINT("aio-trim-deferred", NULL);
+			carry_out(one);
 			continue;
 		}
-		INJECTION_POINT("aio-trim", NULL);
-		trim_file(&one->locator, one->forknum);
-		any = true;
 		SpinLockAcquire(&trims->mutex);
-		end_request(one);
+		one->state = TRIM_WANTED;
 		SpinLockRelease(&trims->mutex);
+		INJECTION_POINT("aio-trim-deferred", NULL);
 	}
 	return any;
 }

@@ -34,9 +34,9 @@ mdextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum)
 {
 	MdfdVec *v;
 
-	check(blocknum);
 	v = _mdfd_getseg(reln, forknum, blocknum, skipFsync, EXTENSION_CREATE);
-	write(v);
+	if ((nbytes = FileWrite(v->mdfd_vfd, buffer, BLCKSZ, seekpos, WAIT_EVENT_DATA_FILE_EXTEND)) != BLCKSZ)
+		fail();
 }
 
 void
@@ -51,17 +51,35 @@ ForgetDatabaseSyncRequests(Oid dbid)
 void
 mdtruncate(SMgrRelation reln, ForkNumber forknum)
 {
-	BlockNumber prior;
+	int curopensegs;
 
 	if (nblocks > curnblk)
 		return;
-	cut();
+	curopensegs = reln->md_num_open_segs[forknum];
+	while (curopensegs > 0)
+	{
+		if (cut(curopensegs))
+			break;
+		curopensegs--;
+	}
 }
 
 void
 mdunlink(RelFileLocatorBackend rlocator, ForkNumber forknum, bool isRedo)
 {
-	mdunlinkfork(rlocator, forknum, isRedo);
+	if (forknum == InvalidForkNumber)
+	{
+		for (forknum = 0; forknum <= MAX_FORKNUM; forknum++)
+			mdunlinkfork(rlocator, forknum, isRedo);
+	}
+	else
+		mdunlinkfork(rlocator, forknum, isRedo);
+}
+
+static void
+movedb(const char *dbname, const char *tblspcname)
+{
+	copydir(src_dbpath, dst_dbpath, false);
 }
 
 void

@@ -40,10 +40,9 @@ mdextend(SMgrRelation reln, ForkNumber forknum, BlockNumber blocknum)
 {
 	MdfdVec *v;
 
-	check(blocknum);
-	AioWaitForTrim(&reln->smgr_rlocator.locator, forknum);
 	v = _mdfd_getseg(reln, forknum, blocknum, skipFsync, EXTENSION_CREATE);
-	write(v);
+	if ((nbytes = AioFileExtend(reln, forknum, v->mdfd_vfd, buffer, BLCKSZ, seekpos, WAIT_EVENT_DATA_FILE_EXTEND)) != BLCKSZ)
+		fail();
 }
 
 void
@@ -59,19 +58,40 @@ ForgetDatabaseSyncRequests(Oid dbid)
 void
 mdtruncate(SMgrRelation reln, ForkNumber forknum)
 {
-	BlockNumber prior;
+	int curopensegs;
 
-	AioForgetPreallocation(&reln->smgr_rlocator.locator, forknum);
 	if (nblocks > curnblk)
 		return;
-	cut();
+	AioBeginCut(&reln->smgr_rlocator.locator, forknum);
+	curopensegs = reln->md_num_open_segs[forknum];
+	while (curopensegs > 0)
+	{
+		if (cut(curopensegs))
+			break;
+		curopensegs--;
+	}
+	AioEndFileChange();
 }
 
 void
 mdunlink(RelFileLocatorBackend rlocator, ForkNumber forknum, bool isRedo)
 {
-	AioForgetPreallocation(&rlocator.locator, forknum);
-	mdunlinkfork(rlocator, forknum, isRedo);
+	AioBeginCut(&rlocator.locator, forknum);
+	if (forknum == InvalidForkNumber)
+	{
+		for (forknum = 0; forknum <= MAX_FORKNUM; forknum++)
+			mdunlinkfork(rlocator, forknum, isRedo);
+	}
+	else
+		mdunlinkfork(rlocator, forknum, isRedo);
+	AioEndFileChange();
+}
+
+static void
+movedb(const char *dbname, const char *tblspcname)
+{
+	AioSettleTrimsOf(db_id);
+	copydir(src_dbpath, dst_dbpath, false);
 }
 
 void

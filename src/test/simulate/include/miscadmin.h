@@ -10,11 +10,15 @@
 #ifndef SIMULATE_MISCADMIN_H
 #define SIMULATE_MISCADMIN_H
 
+#define INVALID_PROC_NUMBER	(-1)
+
 extern volatile uint32 InterruptHoldoffCount;
 extern volatile uint32 QueryCancelHoldoffCount;
 extern volatile uint32 CritSectionCount;
 extern bool enableFsync;
+extern int	MyProcPid;
 extern int	MyProcNumber;
+extern int	MaxBackends;
 
 extern void SimCheckForInterrupts(void);
 

@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * postgres.h
- *	  What the core of src/backend/aio/task, the pipeline of WAL, and what finds
- *	  out whether I/O is quick, need of PostgreSQL, for plain programs: types,
- *	  macros, errors, memory, resource owners, locks and atomic variables.
+ *	  What the core of src/backend/aio/task, the pipeline of WAL, what finds out
+ *	  whether I/O is quick, and what gives space back, need of PostgreSQL, for
+ *	  plain programs: types, macros, errors, memory, resource owners, locks and
+ *	  atomic variables.
  *
  * The headers of this directory stand in for upstream's of the same names.
  * They declare what these files use and nothing else: one that needs more of
@@ -46,8 +47,15 @@ typedef int pgsocket;
 #define InvalidOid			((Oid) 0)
 #define OidIsValid(oid)		((oid) != InvalidOid)
 #define BLCKSZ				8192
+#define RELSEG_SIZE			64
+#define MAXPGPATH			64
+#define PG_BINARY			0
+#define FLEXIBLE_ARRAY_MEMBER
 #define PG_UINT32_MAX		UINT32_MAX
 #define PG_UINT64_MAX		UINT64_MAX
+#define add_size(a, b)		((a) + (b))
+#define mul_size(a, b)		((a) * (b))
+#define strlcpy(to, from, size)	((void) snprintf(to, size, "%s", from))
 #define Min(x, y)			((x) < (y) ? (x) : (y))
 #define Max(x, y)			((x) > (y) ? (x) : (y))
 #define lengthof(array)		(sizeof(array) / sizeof((array)[0]))

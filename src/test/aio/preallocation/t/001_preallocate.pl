@@ -257,7 +257,7 @@ foreach my $method (sort keys %methods)
 # left is given back after that.
 SKIP:
 {
-	skip 'server is built without injection points', 21 if ($ENV{enable_injection_points} // '') ne 'yes';
+	skip 'server is built without injection points', 24 if ($ENV{enable_injection_points} // '') ne 'yes';
 
 	my $point = 'aio-worker-after-reopen';
 	$node = PostgreSQL::Test::Cluster->new('late');
@@ -326,17 +326,28 @@ SKIP:
 	slack_goes($path, 'what a prepared transaction has not used is given back');
 	$idle->query_safe("COMMIT PREPARED 'prepared'");
 
-	# nothing is given back of a file while another session may be extending it
+	# nothing is given back of a file while another session is extending it
+	my $changes = q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'aio-file-change'};
 	my $deferred = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'background writer' AND wait_event = 'aio-trim-deferred'};
-	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-trim-deferred', 'wait')");
-	$locker->query_safe('BEGIN; INSERT INTO late ' . rows(100));
 	$idle->query_safe('INSERT INTO late ' . rows(20000));
-	ok($node->poll_query_until('postgres', $deferred, '1'), 'space stays as long as a transaction may extend the file');
-	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-trim-deferred'); SELECT injection_points_wakeup('aio-trim-deferred')");
-	$locker->query_safe('INSERT INTO late ' . rows(100) . '; COMMIT');
-	slack_goes(path('late'), 'and is given back when that has ended');
-	is($locker->query_safe('SELECT count(*) FROM late'), 41200, 'the table has what it should');
+	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-trim-deferred', 'wait'), injection_points_attach('aio-file-change', 'wait')");
+	$locker->query_until(qr/begun/, "\\echo begun\nINSERT INTO late " . rows(1000) . ";\n");
+	ok($node->poll_query_until('postgres', $changes, '1'), 'a session extends a file');
+	ok($node->poll_query_until('postgres', $deferred, '1'), 'space stays meanwhile');
+	cmp_ok(slack(path('late')), '>', $OVERHEAD, 'all of it');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-trim-deferred'), injection_points_detach('aio-file-change')");
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('aio-file-change'), injection_points_wakeup('aio-trim-deferred')");
+	is($locker->query_safe('SELECT count(*) FROM late'), 42000, 'the table has what it should');
+	slack_goes(path('late'), 'and space is given back after that');
 	$locker->quit;
+
+	# an error of the background writer is the end of it
+	$node->safe_psql('postgres', "SELECT injection_points_attach('aio-trim', 'error')");
+	my $log = -s $node->logfile;
+	$idle->query_safe('INSERT INTO late ' . rows(20000));
+	$node->wait_for_log(qr/error triggered for injection point aio-trim/, $log);
+	$node->safe_psql('postgres', "SELECT injection_points_detach('aio-trim')");
+	is($idle->query_safe('INSERT INTO late ' . rows(1000) . '; SELECT count(*) FROM late'), 63000, 'after which others go on');
 
 	# nor does it wait for space that it has asked for itself, after it has read ahead
 	$idle->query_safe(q{CREATE TABLE source (i int PRIMARY KEY, filler text STORAGE PLAIN); INSERT INTO source SELECT i, repeat('x', 1000)

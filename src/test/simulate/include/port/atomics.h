@@ -30,6 +30,8 @@ typedef struct pg_atomic_flag
 
 extern void SimPoint(void);
 
+#define pg_memory_barrier()	SimPoint()
+
 static inline void
 pg_atomic_init_u32(pg_atomic_uint32 *atomic, uint32 value)
 {

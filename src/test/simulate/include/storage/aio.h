@@ -12,6 +12,8 @@
 
 #include "storage/aio_types.h"
 
+#define AIO_OP_FALLOCATE	3
+
 typedef struct PgAioTargetInfo PgAioTargetInfo;
 typedef struct PgAioHandleCallbacks PgAioHandleCallbacks;
 

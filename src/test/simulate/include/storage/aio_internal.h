@@ -21,6 +21,8 @@ struct PgAioHandle
 {
 	int			owner_procno;
 	int			flags;
+	int			op;
+	uint32		iovec_off;
 	union
 	{
 		struct
@@ -30,6 +32,13 @@ struct PgAioHandle
 	}			target_data;
 	struct iovec iov;
 };
+
+typedef struct PgAioCtl
+{
+	struct iovec *iovecs;
+} PgAioCtl;
+
+extern PgAioCtl *pgaio_ctl;
 
 extern int	pgaio_io_get_iovec_length(PgAioHandle *ioh, struct iovec **iov);
 

@@ -10,6 +10,9 @@
 #ifndef SIMULATE_FD_H
 #define SIMULATE_FD_H
 
+typedef int File;
+
+extern int	BasicOpenFile(const char *name, int flags);
 extern void ReserveExternalFD(void);
 extern void ReleaseExternalFD(void);
 

@@ -10,9 +10,27 @@
 #ifndef SIMULATE_RELFILELOCATOR_H
 #define SIMULATE_RELFILELOCATOR_H
 
+typedef Oid RelFileNumber;
+typedef uint32 BlockNumber;
+
+typedef enum ForkNumber
+{
+	InvalidForkNumber = -1,
+	MAIN_FORKNUM,
+} ForkNumber;
+
 typedef struct RelFileLocator
 {
 	Oid			spcOid;
+	Oid			dbOid;
+	RelFileNumber relNumber;
 } RelFileLocator;
+
+static inline bool
+RelFileLocatorEquals(RelFileLocator one, RelFileLocator other)
+{
+	return one.relNumber == other.relNumber && one.dbOid == other.dbOid &&
+		one.spcOid == other.spcOid;
+}
 
 #endif							/* SIMULATE_RELFILELOCATOR_H */

@@ -10,6 +10,7 @@
 #ifndef SIMULATE_ELOG_H
 #define SIMULATE_ELOG_H
 
+#define LOG		15
 #define ERROR	21
 #define FATAL	22
 #define PANIC	23
@@ -43,13 +44,18 @@ extern void FlushErrorState(void);
 #define elog(level, ...) SimElog(level, __FILE__, __LINE__, __VA_ARGS__)
 
 /* parts are evaluated, and what the last one returns is ignored */
-#define ereport(level, parts) \
-	do { (void) parts; SimReport(level); } while (0)
+#define ereport(level, ...) \
+	do { SimEvaluate(__VA_ARGS__); SimReport(level); } while (0)
 #define _(text)		(text)
 
 pg_noreturn extern void SimReport(int level);
 extern int	errcode_for_file_access(void);
 extern int	errmsg(const char *format,...);
+
+static inline void
+SimEvaluate(int part,...)
+{
+}
 
 /* Where an error goes: the innermost handler of the running fiber. */
 typedef struct SimHandler
@@ -75,6 +81,15 @@ typedef struct SimHandler
 		{ \
 			PG_exception_stack = sim_handler.outer; \
 			error_context_stack = sim_handler.context
+
+/* where nothing is raised: what comes last, and what comes in any case */
+#define PG_FINALLY() \
+			PG_exception_stack = sim_handler.outer; \
+		} \
+		else \
+			SimFail(__FILE__, __LINE__, "an error is raised"); \
+		{ \
+			do { } while (0)
 
 #define PG_END_TRY() \
 		} \

@@ -12,6 +12,7 @@
 
 extern void SimPoint(void);
 
+#define INJECTION_POINT(name, arg)		SimPoint()
 #define INJECTION_POINT_CACHED(name, arg)	SimPoint()
 
 #endif							/* SIMULATE_INJECTION_POINT_H */

@@ -10,6 +10,8 @@
 #ifndef SIMULATE_WAIT_EVENT_H
 #define SIMULATE_WAIT_EVENT_H
 
+#define WAIT_EVENT_DATA_FILE_TRUNCATE	2
+
 extern uint32 *my_wait_event_info;
 
 static inline uint32
