@@ -140,6 +140,8 @@ class Method:
     def gist(plan): plan.method = 'gist'
     def spgist(plan): plan.method = 'spgist'
     def brin(plan): plan.method = 'brin'; plan.index_options = 'WITH (pages_per_range = 1, autosummarize = off)'
+    def several(plan): plan.late += [f'CREATE INDEX ON t USING {method}' for method in (
+        'hash (k)', 'gin (a) WITH (fastupdate = off)', 'gist (r)', 'spgist (r)', 'brin (id) WITH (pages_per_range = 1)')]
 
 
 @dimension
@@ -318,6 +320,8 @@ class Parents:
     def cross_type(plan): plan.parents = 'cross'
     def updated(plan): plan.parents = 'updated'
     def row_security(plan): plan.parents = 'rls'
+    # keys refer to several tables, of which one lacks a row
+    def several(plan): plan.parents = 'several'
 
 
 @dimension
@@ -641,6 +645,7 @@ class Memory:
     def no_memoize(plan): plan.sets += ['enable_memoize = off', 'enable_hashjoin = off', 'enable_mergejoin = off',
                                         'enable_material = off']
     def generic(plan): plan.sets += ["plan_cache_mode = force_generic_plan"]
+    def scans(plan): plan.sets += ['seq_page_cost = 1', 'random_page_cost = 4']
     def parallel(plan): plan.sets += ['debug_parallel_query = on']
     def replica(plan): plan.sets += ['session_replication_role = replica']
     def messages(plan): plan.sets += ['client_min_messages = log']
@@ -681,6 +686,9 @@ THEMES = {
 DRAWN = {'then': {'nothing': 1, 'some': 2, 'many': 3},
          'awaiting': None, 'memory': None,
          # restarts and standbys take longer than all else that a scenario does
+         # one scenario for what takes many
+         'parents': {'primary': 5, 'unique': 1, 'hash_first': 1, 'partitioned': 1, 'cross_type': 1, 'updated': 1, 'row_security': 1,
+                     'several': 5},
          'place': {'here': 40, 'crash': 1, 'crash_within': 2, 'standby': 2, 'subscriber': 3}}
 
 
@@ -726,6 +734,8 @@ def impossible(values):
         get('method') in ('gin', 'gin_pending', 'gist', 'spgist', 'none') and get('shape') in ('expression', 'function') or
         get('isolation') == 'read_only' and kind and not kind.startswith('select') or
         get('remote', 'default') != 'default' and kind and not kind.startswith('foreign') or
+        # a nested loop asks for all of them, a few at a time, for each row
+        get('remote') in ('small', 'asynchronous_small') and get('rows', 'few') not in ('few', 'none', 'one') or
         get('place', 'subscriber') != 'subscriber' and get('subscriber', 'alike') != 'alike' or
         get('place') == 'subscriber' and get('partition') == 'unlogged' or
         get('trigger') == 'none' and get('subscriber') == 'always' or

@@ -26,6 +26,7 @@ OF_STATEMENTS = ('kind', 'rows', 'returning', 'client', 'block', 'isolation', 'l
 FAULTS_OF_STATEMENTS = ('none', 'division', 'division_late', 'duplicate', 'duplicate_within', 'null', 'cancel', 'duplicate_oversize',
                         'duplicate_division', 'duplicate_given_up')
 OF_MAIN = ('then', 'made')    # only for the first of them
+MORE_PARENTS = ('hash', 'partitioned', 'unique')    # of who has several
 ROLES = ('twin_owner', 'twin_user', 'twin_nobody')
 
 
@@ -173,6 +174,8 @@ class Plan:
         lines += [f'ALTER TABLE t ALTER {column} SET NOT NULL' for column in self.not_null]
         if self.foreign:
             lines.append(f'ALTER TABLE t ADD {self.foreign}')
+            if self.parents == 'several' and not self.own_parent:
+                lines += [f'ALTER TABLE t ADD {self.foreign.replace("REFERENCES p ", f"REFERENCES p_{parent} ")}' for parent in MORE_PARENTS]
         if self.children:
             lines += [f'CREATE {self.persistence} TABLE c (id int DEFAULT 1 {self.children}, n int)', 'CREATE INDEX ON c (id)',
                       f'INSERT INTO c SELECT n, n FROM generate_series(1, {self.existing}, 3) n']
@@ -232,20 +235,25 @@ class Plan:
         if not self.foreign or self.own_parent:
             if 'add_foreign' not in self.kinds:
                 return []
-        rows = (f'SELECT {{n}}, {self.v("n")} FROM (SELECT generate_series(1, {self.parents_until}) UNION '
-                f'SELECT generate_series({SHIFT + 1}, {SHIFT + self.existing}) ORDER BY 1) x (n)' +
-                (f' WHERE n <> {self.last - self.rows // 2}' if self.missing and self.inserts and self.rows > 1 else ''))
-        rows = rows.format(n='n')
-        unique = {'primary': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
-                  'unique': ['CREATE TABLE p (n int, k {0} UNIQUE)', 'CREATE INDEX ON p (n)'],
-                  'hash': ['CREATE TABLE p (n int, k {0})', 'CREATE INDEX ON p USING hash (k)', 'CREATE UNIQUE INDEX ON p (k)'],
-                  'cross': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
-                  'partitioned': ['CREATE TABLE p (n int, k {0} PRIMARY KEY) PARTITION BY HASH (k)',
-                                  'CREATE TABLE p1 PARTITION OF p FOR VALUES WITH (MODULUS 2, REMAINDER 0)',
-                                  'CREATE TABLE p2 PARTITION OF p FOR VALUES WITH (MODULUS 2, REMAINDER 1)'],
-                  'updated': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)'],
-                  'rls': ['CREATE TABLE p (n int, k {0} PRIMARY KEY)', 'ALTER TABLE p ENABLE ROW LEVEL SECURITY']}[self.parents]
-        lines = [line.format(kind) for line in unique] + [f'INSERT INTO p {rows}']
+        unique = {'primary': ['CREATE TABLE {1} (n int, k {0} PRIMARY KEY)'],
+                  'unique': ['CREATE TABLE {1} (n int, k {0} UNIQUE)', 'CREATE INDEX ON {1} (n)'],
+                  'hash': ['CREATE TABLE {1} (n int, k {0})', 'CREATE INDEX ON {1} USING hash (k)', 'CREATE UNIQUE INDEX ON {1} (k)'],
+                  'cross': ['CREATE TABLE {1} (n int, k {0} PRIMARY KEY)'],
+                  'partitioned': ['CREATE TABLE {1} (n int, k {0} PRIMARY KEY) PARTITION BY HASH (k)',
+                                  'CREATE TABLE {1}1 PARTITION OF {1} FOR VALUES WITH (MODULUS 2, REMAINDER 0)',
+                                  'CREATE TABLE {1}2 PARTITION OF {1} FOR VALUES WITH (MODULUS 2, REMAINDER 1)'],
+                  'updated': ['CREATE TABLE {1} (n int, k {0} PRIMARY KEY)'],
+                  'rls': ['CREATE TABLE {1} (n int, k {0} PRIMARY KEY)', 'ALTER TABLE {1} ENABLE ROW LEVEL SECURITY']}
+        kinds = {'p': 'primary', **{f'p_{kind}': kind for kind in MORE_PARENTS}} if self.parents == 'several' else {'p': self.parents}
+        lines = []
+        for table, shape in kinds.items():
+            lines += [line.format(kind, table) for line in unique[shape]]
+            lines.append(f'INSERT INTO {table} SELECT n, {self.v("n")} FROM (SELECT generate_series(1, {self.parents_until}) UNION '
+                         f'SELECT generate_series({SHIFT + 1}, {SHIFT + self.existing}) ORDER BY 1) x (n)')
+        if self.missing:
+            # each statement misses one of one table
+            lines += [f'DELETE FROM {self.rng.choice(list(kinds))} WHERE n = {plan.last - plan.rows // 2}'
+                      for plan in (self, *self.more) if plan.inserts and plan.rows > 1]
         if self.parents == 'updated':
             lines += ['UPDATE p SET n = n + 1', 'UPDATE p SET n = n - 1 WHERE n % 2 = 0', 'VACUUM p']
         return lines
@@ -257,7 +265,8 @@ class Plan:
         if self.role == 'twin_owner':
             lines += [f'ALTER TABLE {table} OWNER TO twin_owner' for table in tables]
             lines += [f'ALTER TABLE {table} OWNER TO twin_owner' for table, there in
-                      (('p', self.has_parents()), ('c', self.children), ('ruled', 'rule' in self.kinds)) if there]
+                      (('p', self.has_parents()), *((f'p_{parent}', self.has_parents() and self.parents == 'several') for parent in MORE_PARENTS),
+                       ('c', self.children), ('ruled', 'rule' in self.kinds)) if there]
             lines += ['ALTER VIEW tv OWNER TO twin_owner', 'ALTER SEQUENCE numbers OWNER TO twin_owner']
         elif self.role == 'twin_user':
             lines += [f'GRANT ALL ON ALL TABLES IN SCHEMA {SCHEMA} TO twin_user',
