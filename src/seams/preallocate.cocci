@@ -8,7 +8,7 @@
 //   VACUUM says when it is done with a table, and ProcessClientReadInterrupt() that there is nothing to do.
 // Without it: space is allocated, and waited for, under the relation extension lock.
 // Could disappear: if smgr had a call to preallocate space.
-// Why so many: each line is one call, in twelve functions.
+// Why so many: each line is one call, in eleven functions.
 //
 // target: src/backend/storage/buffer/bufmgr.c AioLockForExtension+1 LockRelationForExtension-1 AioBeforeExtensionUnlock+2 fork+1 extend_by+1 ExclusiveLock-1
 //   in ExtendBufferedRelShared

@@ -356,7 +356,6 @@ AioShareTablespaces(void)
 		tablespaceinfo *info = palloc0_object(tablespaceinfo);
 
 		info->oid = shared[i].oid;
-
 		if (!shared[i].is_main)
 			info->path = pstrdup((const char *) share + share->names +
 								 shared[i].path);

@@ -59,7 +59,6 @@ AioGetTriggerEvent(const AioTriggerCursor *cursor, AioTriggerEvent *result)
 	result->trigger = shared->ats_tgoid;
 	result->relid = shared->ats_relid;
 	result->role = shared->ats_rolid;
-
 	result->in_table = TRIGGER_FIRED_FOR_ROW(shared->ats_event) &&
 		(tids == AFTER_TRIGGER_1CTID || tids == AFTER_TRIGGER_2CTID);
 	ItemPointerSetInvalid(&result->old_tid);

@@ -245,10 +245,9 @@ AioShareInsert(ParallelContext *pcxt, const AioInsertTarget *target)
 	if (target->rel == NULL)
 		return;
 	shared = shm_toc_allocate(pcxt->toc, sizeof(SharedInsert));
-	shared	  ->relid = RelationGetRelid(target->rel);
-	shared	  ->cid = target->cid;
-	shared	  ->options = target->options;
-
+	shared->relid = RelationGetRelid(target->rel);
+	shared->cid = target->cid;
+	shared->options = target->options;
 	pg_atomic_init_u64(&shared->ninserted, 0);
 	shm_toc_insert(pcxt->toc, PARALLEL_KEY_INSERT, shared);
 }
@@ -262,8 +261,7 @@ AioCountInserted(ParallelContext *pcxt)
 	if (leader == NULL)
 		return;
 	shared = shm_toc_lookup(pcxt->toc, PARALLEL_KEY_INSERT, true);
-
-	if (shared !=NULL)
+	if (shared != NULL)
 		leader->ninserted += pg_atomic_exchange_u64(&shared->ninserted, 0);
 }
 
@@ -358,7 +356,6 @@ AioInsertingReceiver(shm_toc *toc, DestReceiver *queue)
 	receiver->pub.mydest = DestTupleQueue;
 	receiver->queue = queue;
 	receiver->shared = shared;
-
 	return &receiver->pub;
 }
 

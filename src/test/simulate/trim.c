@@ -11,8 +11,9 @@
  * and at each system call, for long.
  *
  * The code that is simulated is the server's trim.c.  Invariants: setting a
- * file's length never changes it; space on which somebody counts is there; what
- * has been asked for is done, or has been taken back, when all are idle.
+ * file's length never changes it; space on which somebody counts is there;
+ * what has been asked for is done, or has been taken back, when all are idle.
+ * Memory is as all see it at once: that barriers are missing is not seen here.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -81,11 +82,13 @@ int			sim_method,
 			sim_syncs,
 			sim_write_ahead;
 
-static union
+typedef union SharedMemory
 {
 	TrimRequests requests;
 	char		bytes[4096];
-} shared;
+} SharedMemory;
+
+static SharedMemory shared_memory;
 static SimFile files[FILES_MAX];
 static int	nfiles;
 static Inode inodes[INODES_MAX];
@@ -113,8 +116,8 @@ number_of(const SimProcess *process)
 void
 AioShareState(const AioSharedState *part)
 {
-	SIM_CHECK(part->size() <= sizeof(shared), "shared memory is of another size");
-	*part->address = &shared;
+	SIM_CHECK(part->size() <= sizeof(shared_memory), "shared memory is of another size");
+	*part->address = &shared_memory;
 	part->initialize();
 }
 

@@ -148,5 +148,7 @@ AioBackgroundWriterCycle(WritebackContext *wb_context)
 											 BgWriterDelay))
 		return false;
 	synced = GetCurrentTimestamp();
-	return BgBufferSync(wb_context);
+
+	/* who has asked for something is looked at again soon */
+	return BgBufferSync(wb_context) && !asked;
 }

@@ -14,10 +14,10 @@
  * allocates.  The I/O is complete in any process, and may fail: then nothing
  * is raised, and the file grows as usual.  preallocate_extend.c says when a
  * session attaches to a slot, moves the end of the file, and detaches;
- * preallocate_recovery.c says when recovery does; preallocate_trim.c gives back
- * what is left.
+ * preallocate_recovery.c says when recovery does; trim.c has what is left given
+ * back.
  *
- * Upholds INVARIANT-46.
+ * Upholds INVARIANT-46 and 116.
  *
  * Tests: src/test/aio/preallocation/t/001_preallocate.pl.
  *
@@ -278,6 +278,10 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 		request = ++slot->request;
 	}
 	SpinLockRelease(&slot->mutex);
+
+	/* nobody else asks for the handle of the last one, which would stay ours */
+	if (pgaio_wref_valid(started))
+		(void) pgaio_wref_check_done(started);
 	ioh = wanted ? pgaio_io_acquire_nb(NULL, NULL) : NULL;
 	if (ioh == NULL)
 	{

@@ -9,7 +9,7 @@
  * by many blocks gets a preallocation, as for sessions (preallocate_extend.c).
  * Nobody else extends files until recovery ends, so there is no lock.
  *
- * What is left is to be given back (preallocate_trim.c) when the fork has not
+ * What is left is to be given back (trim.c) when the fork has not
  * been extended for a second and recovery has replayed all WAL that there was,
  * or waits; when too many others are extended; and when recovery ends.  Before
  * a database is dropped, nobody uses any, as nobody tells of its files.

@@ -26,8 +26,8 @@
  * Who is about to allocate space past the end takes requests back: from then on
  * he uses a preallocation, and nobody asks.  And so does who cuts the file.
  *
- * Who copies or unlinks the files of a whole database takes back, or waits for,
- * all trims of it, when nobody can ask for another one.
+ * Who unlinks the files of a whole database, or moves them, takes back, or
+ * waits for, all trims of it, when nobody can ask for another one.
  *
  * Upholds INVARIANT-46, 47 and 116.
  *
@@ -281,9 +281,8 @@ void
 AioBeginFileChange(const RelFileLocator *locator, ForkNumber forknum,
 				   bool take_back)
 {
-	if (trims == NULL)
+	if (trims == NULL || MyProcNumber == INVALID_PROC_NUMBER)
 		return;
-	Assert(MyProcNumber >= 0 && MyProcNumber < nprocesses());
 	pg_atomic_write_u64(&trims->changing[MyProcNumber],
 						change_of(MyProcPid, locator->relNumber));
 	/* before we look for trims */

@@ -310,13 +310,10 @@ AioShareUsage(ParallelContext *pcxt, Size size)
 	if (size == 0)
 		return;
 	shared = shm_toc_allocate(pcxt->toc, size);
-
 	MemSet(shared, 0, size);
-	shared	  ->nworkers = pcxt->nworkers;
-
+	shared->nworkers = pcxt->nworkers;
 	if (shared->nworkers > 0)
-		shared	  ->stride = (size - MAXALIGN(sizeof(SharedUsage))) / shared->nworkers;
-
+		shared->stride = (size - MAXALIGN(sizeof(SharedUsage))) / shared->nworkers;
 	shm_toc_insert(pcxt->toc, PARALLEL_KEY_USAGE, shared);
 }
 
@@ -325,7 +322,7 @@ worker_usage(SharedUsage *shared, int worker)
 {
 	Assert(worker >= 0 && worker < shared->nworkers);
 	Assert(shared->stride >= offsetof(WorkerUsage, nodes));
-	return (WorkerUsage *) ((char *) shared +MAXALIGN(sizeof(SharedUsage)) +
+	return (WorkerUsage *) ((char *) shared + MAXALIGN(sizeof(SharedUsage)) +
 							worker * shared->stride);
 }
 
@@ -397,7 +394,7 @@ AioAddUsageOfWorkers(ParallelContext *pcxt)
 {
 	SharedUsage *shared = shm_toc_lookup(pcxt->toc, PARALLEL_KEY_USAGE, true);
 
-	for (int worker = 0; shared !=NULL && worker < shared->nworkers; worker++)
+	for (int worker = 0; shared != NULL && worker < shared->nworkers; worker++)
 	{
 		WorkerUsage *theirs = worker_usage(shared, worker);
 
@@ -434,7 +431,7 @@ AioCollectNodeUsage(shm_toc *toc, PlanState *planstate)
 {
 	SharedUsage *shared = shm_toc_lookup(toc, PARALLEL_KEY_USAGE, true);
 
-	for (int worker = 0; shared !=NULL && worker < shared->nworkers; worker++)
+	for (int worker = 0; shared != NULL && worker < shared->nworkers; worker++)
 		(void) collect_node(planstate, worker_usage(shared, worker));
 }
 

@@ -175,7 +175,7 @@ AioStatFailure(BackendType backend_type, AioFutureKind kind)
 
 	Assert(kind > AIO_KIND_NONE && kind < AIO_KINDS);
 	Assert(backend_type < BACKEND_NUM_TYPES);
-	if (shared !=NULL)
+	if (shared != NULL)
 		pg_atomic_fetch_add_u64(&shared->stats.failed[backend_type][kind], 1);
 }
 
@@ -224,7 +224,7 @@ flush_stats(bool nowait)
 		to->in_flight_max = Max(to->in_flight_max, from->in_flight_max);
 
 		for (int bucket = 0; bucket < AIO_DEPTH_BUCKETS; bucket++)
-			shared	  ->stats.depth[kind][bucket] += aio_depths[kind][bucket];
+			shared->stats.depth[kind][bucket] += aio_depths[kind][bucket];
 
 		/* maxima are those since then */
 		aio_usage[kind].batch_max = 0;
