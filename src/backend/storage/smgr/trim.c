@@ -161,7 +161,9 @@ change_of(int pid, RelFileNumber number)
 void
 AioEndFileChange(void)
 {
-	if (trims == NULL || MyProcNumber == INVALID_PROC_NUMBER)
+	/* most transactions change none, and do not write to what others read */
+	if (trims == NULL || MyProcNumber == INVALID_PROC_NUMBER ||
+		pg_atomic_read_u64(&trims->changing[MyProcNumber]) == 0)
 		return;
 	/* after the change */
 	pg_memory_barrier();
