@@ -61,7 +61,8 @@ my $all = sub {
 	return join ' ', map { $_->[0] =~ /[EN]/ ? terse_error($_->[1]) : $_->[0] } receive($connection, sub { $_[0] eq 'Z' });
 };
 $node->append_conf('postgresql.conf', q{synchronous_standby_names = 'nobody'});
-$node->reload;
+# a commit does not wait before the checkpointer has noticed a reload
+$node->restart;
 $connection = connect_raw($node, 'raw');
 send_raw($connection, simple_query('INSERT INTO t VALUES (2)'));
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'raw' AND wait_event = 'SyncRep'})
