@@ -25,7 +25,9 @@ SCHEMA = 'twin'
 
 WAITING = """
 SELECT a.pid, coalesce(a.wait_event, ''),
-       pg_isolation_test_session_is_blocked(a.pid, '{%s}') OR pg_blocking_pids(a.pid) <> '{}', pg_blocking_pids(a.pid)::text
+       pg_isolation_test_session_is_blocked(a.pid, '{%s}') OR pg_blocking_pids(a.pid) <> '{}', pg_blocking_pids(a.pid)::text,
+       ARRAY(SELECT f.pid FROM pg_stat_activity f WHERE f.pid = ANY (pg_blocking_pids(a.pid)) AND
+             f.application_name = 'postgres_fdw' AND f.state = 'idle in transaction')::text
 FROM pg_stat_activity a WHERE a.pid IN (%s)"""
 
 # how large a part of a relation serializable transactions lock is a matter of how many pages it has
@@ -237,12 +239,13 @@ class Side:
                 self.leaving.discard(number)
                 settled = False
                 continue
-            event, blocked, by = waiting[self.sessions[number].pid]
+            event, blocked, by, foreign = waiting[self.sessions[number].pid]
             if blocked and number in self.impatient:
                 settled = False
             elif blocked:
-                edges.append((number, tuple(sorted((names.get(int(pid), 'other') for pid in by.strip('{}').split(',') if pid),
-                                                    key=str))))
+                # what a session has begun at a foreign server ends with the session's own transaction
+                known_as = {**names, **dict.fromkeys(pids_in(foreign), 'a foreign transaction')}
+                edges.append((number, tuple(sorted((known_as.get(pid, 'other') for pid in pids_in(by)), key=str))))
             elif event != 'ClientRead' or number not in taken:
                 settled = False
         # others are workers that replicate, and end their transactions
@@ -290,6 +293,10 @@ class Side:
             self.control.execute(f"ROLLBACK PREPARED '{gid}'")
         # what has been counted for these is ours to report
         self.control.execute('SELECT pg_stat_force_next_flush()')
+
+
+def pids_in(array):
+    return [int(word) for word in array.strip('{}').split(',') if word]
 
 
 def unread(session):
