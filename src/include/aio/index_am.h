@@ -86,6 +86,8 @@ typedef struct AioIndexBatch
 	bool		unique;			/* keys are enforced when they are inserted */
 	bool		unchanged;		/* some entries replace others that differ in
 								 * their TID only: a hint for aminsert() */
+	bool		root_is_ordinary;	/* the index is known to have a place for
+									 * whatever geometric value is ordinary */
 	uint32		nentries;
 	void	   *own;			/* the access method's; what it keeps instead
 								 * of tuples, or needs to form them */

@@ -12,6 +12,7 @@
 #define AIO_BUILT_IN_AMS_H
 
 #include "aio/index_am.h"
+#include "utils/geo_decls.h"
 
 /* btree_am.c, and so on */
 extern void AioRegisterBtree(void);
@@ -33,8 +34,10 @@ extern bool AioGistHasOrder(const AioIndexBatch *batch);
 extern AioEntry *AioSortGist(AioIndexBatch *batch);
 
 /* geometry.c */
-extern bool AioCanPlace(const AioIndexBatch *batch, const Datum *values,
-						const bool *isnull);
+extern bool AioBoxIsOrdinary(const BOX *box);
+extern bool AioCanPlace(AioIndexBatch *batch, const Datum *values,
+						const bool *isnull,
+						bool (*root_is_ordinary) (Relation index));
 extern bool AioOpclassIsBuiltIn(Relation index, int column);
 
 /* btree_drain.c, hash_drain.c */

@@ -204,6 +204,36 @@ try_to_place(GistCollector *collector, Relation index, IndexTuple tuple,
 	return true;
 }
 
+/* AioCanPlace(): what is below is within the boxes that are there. */
+static bool
+root_is_ordinary(Relation index)
+{
+	Buffer		buffer = ReadBuffer(index, GIST_ROOT_BLKNO);
+	Page		root = BufferGetPage(buffer);
+	TupleDesc	desc = RelationGetDescr(index);
+	bool		result;
+
+	LockBuffer(buffer, GIST_SHARE);
+	gistcheckpage(index, buffer);
+	result = !GistPageIsLeaf(root);
+	for (OffsetNumber n = FirstOffsetNumber;
+		 result && n <= PageGetMaxOffsetNumber(root); n++)
+	{
+		IndexTuple	entry = (IndexTuple) PageGetItem(root, PageGetItemId(root, n));
+
+		for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		{
+			bool		isnull;
+			Datum		value = index_getattr(entry, i + 1, desc, &isnull);
+
+			if (TupleDescAttr(desc, i)->atttypid == BOXOID && !isnull)
+				result &= AioBoxIsOrdinary(DatumGetBoxP(value));
+		}
+	}
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
 static GistCollector *
 make_collector(AioIndexBatch *batch)
 {
@@ -236,7 +266,7 @@ AioCollectGist(AioIndexBatch *batch, const AioIndexRow *row,
 	IndexTuple	tuple;
 	bool		collected;
 
-	if (!AioCanPlace(batch, values, isnull))
+	if (!AioCanPlace(batch, values, isnull, root_is_ordinary))
 		return false;
 	if (collector == NULL)
 		batch->own = collector = make_collector(batch);

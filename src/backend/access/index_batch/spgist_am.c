@@ -125,12 +125,31 @@ try_to_place(const AioIndexBatch *batch, Datum value)
 	return result;
 }
 
+/*
+ * AioCanPlace(): what is in no quadrant keeps a root that is a leaf from being
+ * split, and is not let in by an inner one, which compares it, unless all that
+ * is below is the same.
+ */
+static bool
+root_compares(Relation index)
+{
+	Buffer		buffer = ReadBuffer(index, SPGIST_ROOT_BLKNO);
+	Page		page = BufferGetPage(buffer);
+	bool		result;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	result = !SpGistPageIsLeaf(page) &&
+		!((SpGistInnerTuple) PageGetItem(page, PageGetItemId(page, FirstOffsetNumber)))->allTheSame;
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
 /* Nulls are in a tree of their own, which has no operator class. */
 static bool
 collect(AioIndexBatch *batch, const AioIndexRow *row,
 		const Datum *values, const bool *isnull)
 {
-	return AioCanPlace(batch, values, isnull) &&
+	return AioCanPlace(batch, values, isnull, root_compares) &&
 		(isnull[0] || try_to_place(batch, values[0])) &&
 		AioCollectValues(batch, row, values, isnull);
 }

@@ -60,6 +60,34 @@ like(error_of("COPY places FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY places
 $node->safe_psql('postgres', "COPY (SELECT CASE n WHEN 4500 THEN 1 ELSE n END, place(n) FROM generate_series(1, 7000) n) TO '$file'");
 like(error_of("COPY areas FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY areas, line 3500/s, 'before a duplicate');
 
+# A point that is in no quadrant, and boxes of huge areas, which keep the root from
+# being split; and a box that is in an index with inner pages, next to which only
+# those have a place that are not too far away.
+$node->safe_psql('postgres', q{
+	CREATE TABLE crowd (id int, p point);
+	CREATE INDEX ON crowd USING spgist (p);
+	INSERT INTO crowd SELECT n, CASE n WHEN 5 THEN point('NaN', 0) ELSE point(n, -n) END FROM generate_series(1, 100) n;
+	CREATE TABLE pile (id int, p point);
+	CREATE INDEX ON pile USING spgist (p);
+	INSERT INTO pile SELECT n, point(1, 1) FROM generate_series(1, 1000) n;
+	INSERT INTO pile VALUES (0, point('NaN', 0));
+	CREATE TABLE overlay (id int, p box);
+	CREATE INDEX ON overlay USING gist (p);
+	INSERT INTO overlay SELECT n, CASE n WHEN 5 THEN box(point(0, 0), point(1e200, 1)) WHEN 6 THEN box(point(0, 0), point(1, 1e200))
+		ELSE box(point(n, n), point(n, n)) END FROM generate_series(1, 100) n;
+	CREATE TABLE strip (id int, p point);
+	CREATE INDEX ON strip USING gist (p);
+	INSERT INTO strip SELECT n, point(n, n % 7) FROM generate_series(1, 1000) n;
+	INSERT INTO strip VALUES (0, point(1e290, 0));});
+foreach (['crowd', 'point(n, n)', qr/getQuadrant/], ['pile', 'point(n, n)', qr/getQuadrant/], ['overlay', 'box(point(n, n), point(n, n))', qr/value out of range: overflow/],
+	['strip', 'point(n, CASE WHEN n > 2000 THEN 1e50 ELSE n % 7 END)', qr/value out of range: overflow/])
+{
+	my ($table, $value, $error) = @$_;
+
+	like(error_of("INSERT INTO $table SELECT n, $value FROM generate_series(1001, 3000) n WHERE 1 / (2500 - n) < 10"), $error,
+		"$table: an ordinary row has no place, before a later one that is none");
+}
+
 # So in an index whose entries are never collected: one of multiranges.
 $node->safe_psql('postgres', q{
 	CREATE TABLE spans (id int UNIQUE, p nummultirange);
