@@ -18,6 +18,7 @@
 
 #include "access/xact.h"
 #include "aio/block.h"
+#include "aio/client.h"
 #include "aio/io_internal.h"
 #include "aio/pgstat_aio.h"
 #include "aio/read.h"
@@ -56,6 +57,8 @@ static void
 scope_ends(void)
 {
 	AioBeforeBlock();
+	if (unlikely(aio_messages_kept))
+		AioScopeHasKept();
 }
 
 static bool

@@ -352,6 +352,29 @@ AioSendKeptIfAllowed(void)
 }
 
 /*
+ * Another transaction is about to be waited for: its client hears of what has
+ * been done before.  In a scope, this is allowed as for who waits for a lock.
+ */
+void
+AioSendKeptBeforeWait(void)
+{
+	if (!AioHoldsUpOthers() && (aio_current_scope == NULL || AioSiblingsIdle()))
+		AioSendKept();
+}
+
+/*
+ * A scope has ended, in which messages may have been kept.  Interrupts that
+ * were processed in it could not send them, and are not pending any more; nor
+ * do they stay so, as there is code that goes on only when none is.
+ */
+void
+AioScopeHasKept(void)
+{
+	if (others_kept)
+		InterruptPending = true;
+}
+
+/*
  * Output does not go on before the client takes some: may this process wait for
  * that?  If not, the connection is lost.  Reads ahead are completed before.
  */

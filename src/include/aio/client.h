@@ -21,6 +21,8 @@ extern bool AioKeepOrSend(char type, const char *body, size_t len);
 extern void AioFlushMessage(void);
 extern void AioSendKept(void);
 extern void AioSendKeptIfAllowed(void);
+extern void AioSendKeptBeforeWait(void);
+extern void AioScopeHasKept(void);
 extern bool AioMayWaitToSend(void);
 extern void AioForbidKeeping(void);
 extern bool AioIsEnding(void);

@@ -11,6 +11,7 @@
 #ifndef AIO_SIBLING_LOCKS_H
 #define AIO_SIBLING_LOCKS_H
 
+#include "aio/client.h"
 #include "aio/table_gate.h"
 #include "aio/task.h"
 #include "storage/lock.h"
@@ -32,6 +33,8 @@ AioBeforeLockWait(void)
 	Assert(!AioGateIsMine());
 	if (unlikely(aio_current_task != NULL))
 		AioLetSiblingsFinish();
+	else if (unlikely(aio_messages_kept))
+		AioSendKeptBeforeWait();
 }
 
 /*

@@ -32,8 +32,8 @@ void
 AioLetSiblingsFinish(void)
 {
 	AioAwaitSiblingsIdle();
-	if (unlikely(aio_messages_kept) && !AioHoldsUpOthers() && AioSiblingsIdle())
-		AioSendKept();
+	if (unlikely(aio_messages_kept))
+		AioSendKeptBeforeWait();
 }
 
 /*

@@ -111,6 +111,29 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	is(join(' ', map { $_->[0] } receive($connection, sub { $_[0] eq 'Z' })), 'N C Z', "$method: and goes on");
 	close $connection->{socket};
 
+	# So is a client of the rows before, of whose values functions of index expressions
+	# say something in a scope.
+	$control->query_safe(
+		q{
+		CREATE TABLE raw.w (id int PRIMARY KEY, w text, k int);
+		INSERT INTO raw.w SELECT i, CASE i % 5 WHEN 3 THEN repeat('a', 3000) ELSE 'word' END, i FROM generate_series(1, 1000) i;
+		SET client_min_messages = warning;
+		CREATE INDEX ON raw.w (k);
+		CREATE UNIQUE INDEX ON raw.w (md5(to_tsvector('simple', w)::text), id);
+		CREATE INDEX ON raw.w USING spgist (point(k, id));
+		RESET client_min_messages;
+		ALTER TABLE raw.w OWNER TO raw;
+		BEGIN;
+		SELECT FROM raw.w WHERE id = 1000 FOR UPDATE});
+	$connection = connect_raw($node, 'raw');
+	my $heard = 0;
+	send_raw($connection, simple_query('UPDATE raw.w SET k = k + 1'));
+	receive($connection, sub { $heard += $_[0] eq 'N'; $heard == 200 || $_[0] eq 'Z' });
+	is($heard, 200, "$method: notices about other rows come before a row is waited for");
+	$control->query_safe('ROLLBACK');
+	is(join(' ', map { $_->[0] } receive($connection, sub { $_[0] eq 'Z' })), 'C Z', "$method: and those are all");
+	close $connection->{socket};
+
 	ok(!$node->log_contains('TRAP:'), "$method: no failed assertion");
 	$control->quit;
 	$node->stop;
