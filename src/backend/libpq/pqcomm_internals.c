@@ -8,6 +8,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <poll.h>
+
 #include "aio/client.h"
 #include "tcop/tcopprot.h"
 
@@ -22,8 +24,21 @@ AioSocketBusy(void)
 }
 
 /*
+ * Has the connection failed?  To read would tell, but the kernel tells it once
+ * only, and whoever waits for the client says it to the log.
+ */
+static bool
+has_failed(void)
+{
+	struct pollfd connection = {.fd = MyProcPort->sock,.events = POLLIN};
+
+	return poll(&connection, 1, 0) > 0 &&
+		(connection.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+/*
  * Are so many bytes in the buffer, or can be read into it without waiting?
- * Says yes, too, if reading fails, as it will again when somebody waits for it.
+ * Says yes, too, if the connection has failed.
  */
 bool
 AioReceived(int nbytes)
@@ -33,6 +48,8 @@ AioReceived(int nbytes)
 	{
 		ssize_t		r;
 
+		if (has_failed())
+			return true;
 		if (PqRecvPointer > 0)
 			memmove(PqRecvBuffer, PqRecvBuffer + PqRecvPointer,
 					PqRecvLength - PqRecvPointer);

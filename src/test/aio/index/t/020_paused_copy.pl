@@ -74,6 +74,23 @@ sub begin_copy
 
 my $done = 'c' . pack('N', 4);
 
+# One that resets its connection while its keys wait is said to have done so: here,
+# since it has not read what it was told.
+my $log = -s $node->logfile;
+foreach (1 .. 5)
+{
+	my $connection = connect_raw($node, 'raw');
+	send_raw($connection, simple_query('COPY t FROM STDIN'));
+	my $told = '';
+	vec($told, fileno($connection->{socket}), 1) = 1;
+	select($told, undef, undef, $PostgreSQL::Test::Utils::timeout_default);
+	send_raw($connection, copy_data(join '', map { row($_) } 1 .. 2000));
+	close $connection->{socket};
+	wait_until($control, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'raw'});
+}
+my @resets = slurp_file($node->logfile, $log) =~ /could not receive data from client: Connection reset by peer/g;
+is(scalar(@resets), 5, 'connections that are reset');
+
 # Another session that inserts a key waits for this one, which pauses.
 sub waits
 {
