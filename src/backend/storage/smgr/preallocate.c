@@ -68,8 +68,8 @@ struct AioPreallocationSlot
 	BlockNumber requested;		/* space up to here is being allocated, or 0 */
 	uint32		request;		/* number of the request; changes if the space
 								 * is lost */
-	PgAioWaitRef wref;			/* of it, if it has been started */
-	uint32		wref_request;	/* whose that is */
+	PgAioWaitRef wref;			/* of the last one that has been started, or
+								 * invalid */
 	uint64		extended;		/* blocks, since the slot is in use */
 	bool		refused;		/* request no more */
 	bool		leftover;		/* there may be more than is allocated */
@@ -97,7 +97,10 @@ init_preallocations(void)
 	LWLockInitialize(&preallocations->lock, LWLockNewTrancheId());
 	LWLockRegisterTranche(preallocations->lock.tranche, "AioPreallocation");
 	for (int i = 0; i < NSLOTS; i++)
+	{
 		SpinLockInit(&preallocations->slots[i].mutex);
+		pgaio_wref_clear(&preallocations->slots[i].wref);
+	}
 }
 
 static const AioSharedState preallocations_state = {
@@ -209,6 +212,25 @@ AioCannotPreallocateIn(Oid tablespace)
 	return false;
 }
 
+/* Is a request complete, or has there been none? */
+static inline bool
+is_complete(PgAioWaitRef *wref)
+{
+	return !pgaio_wref_valid(wref) || pgaio_wref_check_done(wref);
+}
+
+/* What was requested for a slot last, by whomever. */
+static PgAioWaitRef
+last_request(AioPreallocationSlot *slot)
+{
+	PgAioWaitRef wref;
+
+	SpinLockAcquire(&slot->mutex);
+	wref = slot->wref;
+	SpinLockRelease(&slot->mutex);
+	return wref;
+}
+
 /*
  * Start to allocate more space for a slot, unless that is under way or not to
  * be had.  Raises what opening the file raises; then nothing has been started.
@@ -223,6 +245,7 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 	BlockNumber first;
 	BlockNumber end;
 	BlockNumber limit;
+	PgAioWaitRef last;
 	PgAioWaitRef wref;
 	uint64		most;
 	uint64		data;
@@ -240,12 +263,22 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 	slot->leftover |= leftover;
 	end = slot->end;
 	request = slot->request;
+	last = slot->wref;
 	first = Max(slot->allocated, end);
 	most = Min(aio_preallocation_size, end / PREALLOCATION_FRACTION);
 	most = Min(most, Max(slot->extended, MIN_PREALLOCATION));
 	wanted = !slot->refused && slot->requested == 0 &&
 		most >= MIN_PREALLOCATION && first - end < most / 2;
 	SpinLockRelease(&slot->mutex);
+
+	/*
+	 * What was requested before the file was cut may still be under way:
+	 * whoever drops it, and we when we detach, wait for the last request
+	 * only.  (Nobody else asks for the handle of ours, which would stay
+	 * ours.)
+	 */
+	if (wanted && (!is_complete(&last) || !is_complete(started)))
+		return;
 
 	/* the next segment has no file yet */
 	limit = end - end % RELSEG_SIZE + RELSEG_SIZE;
@@ -279,9 +312,6 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 	}
 	SpinLockRelease(&slot->mutex);
 
-	/* nobody else asks for the handle of the last one, which would stay ours */
-	if (pgaio_wref_valid(started))
-		(void) pgaio_wref_check_done(started);
 	ioh = wanted ? pgaio_io_acquire_nb(NULL, NULL) : NULL;
 	if (ioh == NULL)
 	{
@@ -310,29 +340,21 @@ AioRequestPreallocation(AioPreallocationSlot *slot, SMgrRelation reln,
 
 	/* now others may wait for it */
 	SpinLockAcquire(&slot->mutex);
-	if (slot->request == request)
-	{
-		slot->wref = wref;
-		slot->wref_request = request;
-	}
+	slot->wref = wref;
 	SpinLockRelease(&slot->mutex);
 	RESUME_INTERRUPTS();
 	aio_session_stats_data.preallocation_requests++;
 }
 
-/* Wait for space that is being allocated, if it is. */
+/*
+ * Wait for space that is being allocated, if it is, be it of no use any more.
+ */
 static void
 wait_for_preallocation(AioPreallocationSlot *slot)
 {
-	PgAioWaitRef wref;
-	bool		requested;
+	PgAioWaitRef wref = last_request(slot);
 
-	SpinLockAcquire(&slot->mutex);
-	requested = slot->requested != 0 && slot->wref_request == slot->request;
-	wref = slot->wref;
-	SpinLockRelease(&slot->mutex);
-	Assert(!requested || pgaio_wref_valid(&wref));
-	if (requested && !pgaio_wref_check_done(&wref))
+	if (!is_complete(&wref))
 	{
 		aio_session_stats_data.preallocation_waits++;
 		pgaio_wref_wait(&wref);
@@ -349,7 +371,7 @@ AioWaitForSpace(AioPreallocationSlot *slot, uint32 nblocks)
 	bool		enough;
 
 	SpinLockAcquire(&slot->mutex);
-	enough = slot->allocated >= slot->end + nblocks;
+	enough = slot->requested == 0 || slot->allocated >= slot->end + nblocks;
 	SpinLockRelease(&slot->mutex);
 	if (!enough)
 		wait_for_preallocation(slot);
@@ -452,26 +474,14 @@ detach(AioPreallocationSlot *slot)
 	return unused && slot->nusers == 0;
 }
 
-/* Is there what was requested for the slot, by whomever? */
-static bool
-is_done(AioPreallocationSlot *slot)
-{
-	PgAioWaitRef wref;
-	bool		done;
-
-	SpinLockAcquire(&slot->mutex);
-	done = slot->requested == 0 || slot->wref_request != slot->request;
-	wref = slot->wref;
-	SpinLockRelease(&slot->mutex);
-	return done || pgaio_wref_check_done(&wref);
-}
 
 /* Is there what this session has requested, and others for the slot? */
 bool
 AioPreallocationIsDone(AioPreallocationSlot *slot, PgAioWaitRef *requested)
 {
-	return is_done(slot) &&
-		(!pgaio_wref_valid(requested) || pgaio_wref_check_done(requested));
+	PgAioWaitRef last = last_request(slot);
+
+	return is_complete(&last) && is_complete(requested);
 }
 
 /*
@@ -484,14 +494,16 @@ bool
 AioTryToDetach(AioPreallocationSlot *slot, PgAioWaitRef *requested,
 			   bool *unused)
 {
+	PgAioWaitRef last = last_request(slot);
 	bool		done;
 
 	/* this may see to what is complete, which is not done with a lock */
-	(void) is_done(slot);
-	if (pgaio_wref_valid(requested) && !pgaio_wref_check_done(requested))
+	(void) is_complete(&last);
+	if (!is_complete(requested))
 		return false;
 	LWLockAcquire(&preallocations->lock, LW_EXCLUSIVE);
-	done = slot->nusers > 1 || is_done(slot);
+	last = last_request(slot);
+	done = slot->nusers > 1 || is_complete(&last);
 	if (done)
 		*unused = detach(slot);
 	LWLockRelease(&preallocations->lock);
@@ -507,7 +519,7 @@ AioDetachPreallocation(AioPreallocationSlot *slot, PgAioWaitRef *requested)
 {
 	bool		unused;
 
-	if (pgaio_wref_valid(requested) && !pgaio_wref_check_done(requested))
+	if (!is_complete(requested))
 		pgaio_wref_wait(requested);
 	while (!AioTryToDetach(slot, requested, &unused))
 		wait_for_preallocation(slot);
