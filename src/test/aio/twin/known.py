@@ -6,8 +6,9 @@ import re
 
 def other_indexes_of_parents(difference):
     """A foreign key that is checked without a query locks the index of its key, and not all, or that of a plan."""
-    return difference.what == 'locks' and all(
-        kind in 'iI' and mode == 'RowShareLock' for _session, _name, kind, mode, _granted in difference.stock + difference.ours)
+    locks = difference.stock + difference.ours if difference.what.startswith('locks') else []
+    return any(mode == 'RowShareLock' for _session, _name, _kind, mode, _granted in locks) and all(
+        kind in 'iI' and mode in ('RowShareLock', 'SIReadLock') for _session, _name, kind, mode, _granted in locks)
 
 
 def rows_of_failing_statements(difference):
@@ -24,14 +25,20 @@ def notices_of_failing_statements(difference):
     """Index expressions may have been evaluated for the row that fails, and text search sends notices."""
     def others(heard):
         return [item for item in heard if item[0] != 'notice' or ('C', '54000') not in item]
-    return difference.what.endswith('hears') and any(item[0] == 'error' for item in difference.stock) and \
+    return difference.what.endswith('hears') and any(map(tells_of_error, difference.stock)) and \
         others(difference.stock) == others(difference.ours)
 
 
+def tells_of_error(item):
+    """Is it an error, or what a block says that has caught one?"""
+    return item[0] == 'error' or item[0] == 'notice' and any(
+        name == 'M' and re.match('[0-9A-Z]{5} ', value) for name, value in item[1:])
+
+
 def other_plans(difference):
-    """What a scan has been told to be serializable with depends on its index, which depends on sizes of files."""
-    return difference.what == 'locks' and all(
-        kind in 'iI' and mode == 'SIReadLock' for _session, _name, kind, mode, _granted in difference.stock + difference.ours)
+    """What a serializable transaction has read, by which index, and whether at all, depends on sizes of files."""
+    return difference.what == 'locks, with files of other sizes' and all(
+        mode == 'SIReadLock' for _session, _name, _kind, mode, _granted in difference.stock + difference.ours)
 
 
 def other_places(difference):
