@@ -109,6 +109,7 @@ extern void AioIssueWrite(PgAioHandle *ioh, struct SMgrRelationData *reln,
 extern AioStartWriteResult AioStartWrite(BufferDesc *buf, AioNeighbours which,
 										 IOContext io_context, AioWrite *write);
 extern void AioStageWrite(PgAioHandle *ioh, uint8 cb_data);
+extern void AioUnlockStagedBuffer(BufferDesc *buf, uint32 buf_state);
 extern void AioEndWrite(Buffer buffer, bool clear_dirty, bool failed);
 extern bool AioIsVictim(BufferDesc *buf, const BufferTag *tag, int max_usage,
 						uint32 *buf_state);

@@ -50,6 +50,12 @@ begin_page(BufferDesc *buf)
 	buf_state &= ~BM_JUST_DIRTIED;
 	UnlockBufHdr(buf, buf_state);
 
+	/* who has come to want it alone before that has seen no write */
+	if (buf_state & BM_PIN_COUNT_WAITER)
+	{
+		TerminateBufferIO(buf, false, 0, true, false);
+		return AIO_WRITE_IMPOSSIBLE;
+	}
 	if ((buf_state & BM_PERMANENT) && XLogNeedsFlush(lsn))
 	{
 		TerminateBufferIO(buf, false, 0, true, false);
@@ -336,6 +342,20 @@ AioStartWrite(BufferDesc *buf, AioNeighbours which, IOContext io_context,
 	return AIO_WRITE_STARTED;
 }
 
+/*
+ * A buffer's I/O, which was in progress, is described now by its io_wref:
+ * unlock the header.  Who has found that there is nothing to wait for yet
+ * sleeps on the condition variable.  Only who waits for the I/O itself sees to
+ * it that it is completed, as we may not do so soon: we may even be waiting for
+ * a lock of his.
+ */
+void
+AioUnlockStagedBuffer(BufferDesc *buf, uint32 buf_state)
+{
+	UnlockBufHdr(buf, buf_state);
+	ConditionVariableBroadcast(BufferDescriptorGetIOCV(buf));
+}
+
 /* stage: the buffers of a write, if it has any, are the I/O's from now on */
 void
 AioStageWrite(PgAioHandle *ioh, uint8 cb_data)
@@ -364,7 +384,7 @@ AioStageWrite(PgAioHandle *ioh, uint8 cb_data)
 		Assert(BUF_STATE_GET_REFCOUNT(buf_state) >= 1);
 		buf_state += BUF_REFCOUNT_ONE;
 		buf->io_wref = wref;
-		UnlockBufHdr(buf, buf_state);
+		AioUnlockStagedBuffer(buf, buf_state);
 		ResourceOwnerForgetBufferIO(CurrentResourceOwner, buffer);
 	}
 }
@@ -452,18 +472,15 @@ AioRetryWrite(Buffer buffer, const BufferTag *tag)
 
 /*
  * LockBufferForCleanup(): before waiting for others to unpin a buffer, have its
- * write completed, if there is one in flight whose owner is busy.
+ * write completed, if there is one whose owner is busy.  None begins from here
+ * on.
  */
 void
 AioBeforeCleanupWait(BufferDesc *buf)
 {
-	uint32		buf_state = LockBufHdr(buf);
-	PgAioWaitRef wref = buf->io_wref;
-
-	UnlockBufHdr(buf, buf_state);
-	if (!pgaio_wref_valid(&wref))
+	if (!(pg_atomic_read_u32(&buf->state) & BM_IO_IN_PROGRESS))
 		return;
-	pgaio_wref_wait(&wref);
+	WaitIO(buf);
 
 	/* the signal that is about to be waited for may have come meanwhile */
 	SetLatch(MyLatch);

@@ -14,7 +14,8 @@
  * nothing and raise nothing.
  *
  * Tests: src/test/aio/write/t/002_in_flight.pl,
- *		  src/test/aio/write/t/003_errors.pl.
+ *		  src/test/aio/write/t/003_errors.pl,
+ *		  src/test/simulate/write_behind.c.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -16,7 +16,8 @@
  *
  * Upholds INVARIANT-39 and 41 to 44.
  *
- * Tests: src/test/aio/write/t/001_write_behind.pl.
+ * Tests: src/test/aio/write/t/001_write_behind.pl,
+ *		  src/test/simulate/write_behind.c.
  *
  * Copyright (c) 2026, the pgawait authors
  *

@@ -17,3 +17,20 @@ AsyncReadBuffers(Operation *operation)
 
 	return flags + n > 0;
 }
+
+static void
+buffer_stage_common(Buffer *buf_hdr, int is_temp)
+{
+	int buf_state = LockBufHdr(buf_hdr);
+
+	if (is_temp)
+		write_state(buf_hdr, buf_state);
+	else
+		UnlockBufHdr(buf_hdr, buf_state);
+}
+
+static void
+others(Buffer *buf_hdr, int buf_state)
+{
+	UnlockBufHdr(buf_hdr, buf_state);
+}
