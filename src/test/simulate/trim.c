@@ -78,9 +78,6 @@ int			MyProcPid;
 int			MyProcNumber = -1;
 int			MaxBackends;
 int			sim_disk_time;
-int			sim_method,
-			sim_syncs,
-			sim_write_ahead;
 
 typedef union SharedMemory
 {
@@ -159,12 +156,17 @@ relpathperm(RelFileLocator locator, ForkNumber forknum)
 }
 
 void
-SimPipelineSave(SimPipelineLocals *locals)
+SimLocalsInit(void)
 {
 }
 
 void
-SimPipelineRestore(const SimPipelineLocals *locals)
+SimLocalsSave(void)
+{
+}
+
+void
+SimLocalsRestore(void)
 {
 	MyProcNumber = number_of(sim_me);
 	MyProcPid = procs[MyProcNumber].pid;

@@ -22,8 +22,18 @@ StaticAssertDecl(sizeof(files) == sizeof(((SimPipelineLocals *) NULL)->files),
 				 "the variables of wal_file.c are other ones now");
 
 void
-SimPipelineSave(SimPipelineLocals *locals)
+SimLocalsInit(void)
 {
+	sim_me->locals.sync_method = sim_method;
+	sim_me->locals.syncs = sim_syncs;
+	sim_me->locals.write_ahead = sim_write_ahead;
+}
+
+void
+SimLocalsSave(void)
+{
+	SimPipelineLocals *locals = &sim_me->locals;
+
 	memcpy(locals->files, files, sizeof(files));
 	locals->prepared = prepared;
 	locals->write_at = aio_wal_write_at;
@@ -33,8 +43,10 @@ SimPipelineSave(SimPipelineLocals *locals)
 }
 
 void
-SimPipelineRestore(const SimPipelineLocals *locals)
+SimLocalsRestore(void)
 {
+	const SimPipelineLocals *locals = &sim_me->locals;
+
 	memcpy(files, locals->files, sizeof(files));
 	prepared = locals->prepared;
 	aio_wal_write_at = locals->write_at;

@@ -130,7 +130,8 @@ run_body(void *arg)
 
 	AioContextEntered(&process->context);
 	process->body();
-	SIM_CHECK(CritSectionCount == 0 && process->nlwlocks == 0 && process->spinlock == NULL,
+	SIM_CHECK(CritSectionCount == 0 && InterruptHoldoffCount == 0 &&
+			  process->nlwlocks == 0 && process->spinlock == NULL,
 			  "a process ends and holds something");
 	end(process);
 }
@@ -145,12 +146,12 @@ SimProcessMake(const char *name, int number, void (*body) (void))
 	snprintf(process->name, sizeof(process->name), "%s %d", name, number);
 	process->body = body;
 	process->priority = SimUpTo(&sim_world, 100);
-	process->locals.sync_method = sim_method;
-	process->locals.syncs = sim_syncs;
-	process->locals.write_ahead = sim_write_ahead;
 	AioContextInit(&process->context, stacks[sim_nprocesses], STACK_SIZE,
 				   run_body, process);
 	sim_nprocesses++;
+	sim_me = process;
+	SimLocalsInit();
+	sim_me = NULL;
 	return process;
 }
 
@@ -191,9 +192,11 @@ continue_process(SimProcess *process)
 	sim_me = process;
 	MyLatch = &process->latch;
 	CritSectionCount = process->crit_sections;
-	SimPipelineRestore(&process->locals);
+	InterruptHoldoffCount = process->holdoff;
+	SimLocalsRestore();
 	AioContextSwitch(&scheduler, &process->context);
-	SimPipelineSave(&process->locals);
+	SimLocalsSave();
+	process->holdoff = InterruptHoldoffCount;
 	process->crit_sections = CritSectionCount;
 	sim_me = NULL;
 }
@@ -294,6 +297,7 @@ SimWorldReset(void)
 	sim_postmaster_dead = false;
 	crashed = false;
 	CritSectionCount = 0;
+	InterruptHoldoffCount = 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -422,30 +426,46 @@ SpinLockRelease(slock_t *lock)
 	SimPoint();
 }
 
-static void
-take(LWLock *lock)
+static inline uint32
+my_bit(void)
 {
-	lock->owner = sim_me;
-	sim_me->nlwlocks++;
+	return (uint32) 1 << (sim_me - sim_processes);
+}
+
+static inline bool
+is_free(const LWLock *lock, LWLockMode mode)
+{
+	return lock->owner == NULL && (mode == LW_SHARED || lock->sharers == 0);
+}
+
+static void
+take(LWLock *lock, LWLockMode mode)
+{
+	if (mode == LW_SHARED)
+		lock->sharers |= my_bit();
+	else
+		lock->owner = sim_me;
+	SIM_CHECK(sim_me->nlwlocks < HELD_MAX, "a process has too many locks");
+	sim_me->lwlocks[sim_me->nlwlocks++] = lock;
 }
 
 void
 LWLockAcquire(LWLock *lock, LWLockMode mode)
 {
 	SimPoint();
-	SIM_CHECK(lock->owner != sim_me, "a lock is taken twice");
-	while (lock->owner != NULL)
+	SIM_CHECK(!LWLockHeldByMe(lock), "a lock is taken twice");
+	while (!is_free(lock, mode))
 		SimWait(lock, NEVER, false);
-	take(lock);
+	take(lock, mode);
 }
 
 bool
 LWLockConditionalAcquire(LWLock *lock, LWLockMode mode)
 {
 	SimPoint();
-	if (lock->owner != NULL)
+	if (!is_free(lock, mode))
 		return false;
-	take(lock);
+	take(lock, mode);
 	return true;
 }
 
@@ -453,30 +473,64 @@ bool
 LWLockAcquireOrWait(LWLock *lock, LWLockMode mode)
 {
 	SimPoint();
-	SIM_CHECK(lock->owner != sim_me, "a lock is waited for by who has it");
-	if (lock->owner != NULL)
+	SIM_CHECK(!LWLockHeldByMe(lock), "a lock is waited for by who has it");
+	if (!is_free(lock, mode))
 	{
 		SimWait(lock, NEVER, false);
 		return false;
 	}
-	take(lock);
+	take(lock, mode);
 	return true;
 }
 
 void
 LWLockRelease(LWLock *lock)
 {
-	SIM_CHECK(lock->owner == sim_me, "a lock is released by another process");
-	lock->owner = NULL;
-	sim_me->nlwlocks--;
+	int			i = sim_me->nlwlocks - 1;
+
+	SIM_CHECK(LWLockHeldByMe(lock), "a lock is released by another process");
+	while (sim_me->lwlocks[i] != lock)
+		i--;
+	sim_me->lwlocks[i] = sim_me->lwlocks[--sim_me->nlwlocks];
+	if (lock->owner == sim_me)
+		lock->owner = NULL;
+	else
+		lock->sharers &= ~my_bit();
 	SimWake(lock);
 	SimPoint();
+}
+
+void
+LWLockReleaseAll(void)
+{
+	while (sim_me->nlwlocks > 0)
+		LWLockRelease(sim_me->lwlocks[sim_me->nlwlocks - 1]);
+}
+
+bool
+LWLockHeldByMe(LWLock *lock)
+{
+	return lock->owner == sim_me || (lock->sharers & my_bit()) != 0;
+}
+
+/* Any of several that are so far apart. */
+bool
+LWLockAnyHeldByMe(LWLock *lock, int nlocks, size_t stride)
+{
+	for (int i = 0; i < sim_me->nlwlocks; i++)
+	{
+		size_t		distance = (char *) sim_me->lwlocks[i] - (char *) lock;
+
+		if (distance < nlocks * stride && distance % stride == 0)
+			return true;
+	}
+	return false;
 }
 
 bool
 LWLockHeldByMeInMode(LWLock *lock, LWLockMode mode)
 {
-	return lock->owner == sim_me;
+	return mode == LW_SHARED ? (lock->sharers & my_bit()) != 0 : lock->owner == sim_me;
 }
 
 bool

@@ -1,14 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * wal_world.h
- *	  The world in which the pipeline of WAL is simulated: processes, a clock,
- *	  locks (wal_world.c), a disk (wal_disk.c), and what xlog.c does around the
- *	  pipeline (wal_server.c).
+ *	  The world of several simulators: processes, a clock and locks
+ *	  (wal_world.c); and for that of the pipeline of WAL a disk (wal_disk.c),
+ *	  and what xlog.c does around the pipeline (wal_server.c).
  *
  * Processes are coroutines that share one memory.  Another one may go on
  * wherever SimPoint() is called: at each access to an atomic variable, each
  * lock, each system call.  All of them stop where the server crashes, and
  * whether the disk keeps its power then is the caller's choice.
+ *
+ * What a process has of static variables is the program's to know: it defines
+ * SimLocalsInit(), SimLocalsSave() and SimLocalsRestore(), which are called for
+ * sim_me when a process is made, stops, and goes on.
  *
  * Copyright (c) 2026, the pgawait authors
  *
@@ -28,6 +32,7 @@
 #define PROCESSES_MAX	12
 #define SEGMENT_MAX		1024	/* bytes */
 #define NEVER			PG_UINT64_MAX
+#define HELD_MAX		8		/* LWLocks, by a process */
 
 /* Variables of the pipeline, of each process (wal_included.c). */
 typedef struct SimPipelineLocals
@@ -56,10 +61,12 @@ typedef struct SimProcess
 	const void *waits_for;		/* until SimWake() of it, or */
 	uint64		wake_at;		/* until then; NULL and 0 if it may run */
 	bool		notices_death;	/* of the postmaster, where it waits */
-	SimPipelineLocals locals;
+	SimPipelineLocals locals;	/* if the program is of the pipeline */
 	uint32		crit_sections;
+	uint32		holdoff;		/* of interrupts */
 	slock_t    *spinlock;		/* that it holds */
-	int			nlwlocks;		/* likewise */
+	LWLock	   *lwlocks[HELD_MAX];	/* likewise */
+	int			nlwlocks;
 	int			external_fds;	/* that it has reserved */
 	Latch		latch;
 	bool		wakes_senders;	/* when it has left its critical section */
@@ -102,9 +109,12 @@ extern void SimWorldReset(void);
 extern void SimCrash(void);
 extern bool SimLatchWait(uint64 timeout);
 
+/* each program's own */
+extern void SimLocalsInit(void);
+extern void SimLocalsSave(void);
+extern void SimLocalsRestore(void);
+
 /* wal_included.c */
-extern void SimPipelineSave(SimPipelineLocals *locals);
-extern void SimPipelineRestore(const SimPipelineLocals *locals);
 extern void SimPipelineCheckIdle(void);
 
 /* wal_disk.c */

@@ -20,6 +20,10 @@ extern int	MyProcPid;
 extern int	MyProcNumber;
 extern int	MaxBackends;
 
+extern bool AmStartupProcess(void);
+extern bool AmCheckpointerProcess(void);
+extern bool AmBackgroundWriterProcess(void);
+
 extern void SimCheckForInterrupts(void);
 
 #define CHECK_FOR_INTERRUPTS()	SimCheckForInterrupts()

@@ -46,8 +46,16 @@ typedef int pgsocket;
 #define PGINVALID_SOCKET	(-1)
 #define InvalidOid			((Oid) 0)
 #define OidIsValid(oid)		((oid) != InvalidOid)
+
+/* a program may have smaller ones */
+#ifndef BLCKSZ
 #define BLCKSZ				8192
+#endif
+#ifndef RELSEG_SIZE
 #define RELSEG_SIZE			64
+#endif
+
+#define PG_IO_ALIGN_SIZE	64
 #define MAXPGPATH			64
 #define PG_BINARY			0
 #define FLEXIBLE_ARRAY_MEMBER
@@ -58,6 +66,7 @@ typedef int pgsocket;
 #define strlcpy(to, from, size)	((void) snprintf(to, size, "%s", from))
 #define Min(x, y)			((x) < (y) ? (x) : (y))
 #define Max(x, y)			((x) > (y) ? (x) : (y))
+#define unconstify(type, x)	((type) (x))
 #define lengthof(array)		(sizeof(array) / sizeof((array)[0]))
 #define likely(x)			__builtin_expect(!!(x), 1)
 #define unlikely(x)			__builtin_expect(!!(x), 0)

@@ -25,7 +25,18 @@ extern int	wal_sync_method;
 extern int	CommitDelay;
 extern int	CommitSiblings;
 
+typedef struct CheckpointStatsData
+{
+	int			ckpt_bufs_written;
+} CheckpointStatsData;
+
+extern CheckpointStatsData CheckpointStats;
+extern bool InRecovery;
+
 extern bool RecoveryInProgress(void);
+extern bool XLogInsertAllowed(void);
+extern bool XLogNeedsFlush(XLogRecPtr upto);
+extern XLogRecPtr GetXLogInsertRecPtr(void);
 extern void XLogFlush(XLogRecPtr upto);
 extern bool XLogBackgroundFlush(void);
 extern void XLogSetAsyncXactLSN(XLogRecPtr upto);

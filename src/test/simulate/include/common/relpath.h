@@ -17,6 +17,8 @@ typedef struct RelPathStr
 	char		str[32];
 } RelPathStr;
 
+extern RelPathStr relpathbackend(RelFileLocator locator, int backend,
+								 ForkNumber forknum);
 extern RelPathStr relpathperm(RelFileLocator locator, ForkNumber forknum);
 
 #endif							/* SIMULATE_RELPATH_H */

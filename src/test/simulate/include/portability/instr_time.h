@@ -19,6 +19,7 @@ typedef struct instr_time
 extern uint64 SimClock(void);
 
 #define INSTR_TIME_SET_CURRENT(t)	((t).time = SimClock())
+#define INSTR_TIME_IS_ZERO(t)		((t).time == 0)
 #define INSTR_TIME_SET_ZERO(t)		((t).time = 0)
 #define INSTR_TIME_SUBTRACT(x, y)	((x).time -= (y).time)
 #define INSTR_TIME_GET_MICROSEC(t)	((t).time)

@@ -12,8 +12,7 @@
 
 #include <sys/uio.h>
 
-#include "storage/aio_types.h"
-#include "storage/relfilelocator.h"
+#include "storage/aio.h"
 
 #define PGAIO_HF_SYNCHRONOUS	1
 
@@ -23,22 +22,24 @@ struct PgAioHandle
 	int			flags;
 	int			op;
 	uint32		iovec_off;
-	union
-	{
-		struct
-		{
-			RelFileLocator rlocator;
-		}			smgr;
-	}			target_data;
+	PgAioTargetData target_data;
 	struct iovec iov;
 };
 
 typedef struct PgAioCtl
 {
 	struct iovec *iovecs;
+	PgAioHandle *io_handles;
 } PgAioCtl;
 
+typedef struct PgAioBackend
+{
+	int			num_staged_ios;
+	PgAioHandle *handed_out_io;
+} PgAioBackend;
+
 extern PgAioCtl *pgaio_ctl;
+extern PgAioBackend *pgaio_my_backend;
 
 extern int	pgaio_io_get_iovec_length(PgAioHandle *ioh, struct iovec **iov);
 

@@ -12,4 +12,9 @@
 
 typedef int Buffer;
 
+#define InvalidBuffer		0
+#define BufferIsLocal(buffer)	((buffer) < 0)
+
+typedef struct BufferAccessStrategyData *BufferAccessStrategy;
+
 #endif							/* SIMULATE_BUF_H */

@@ -12,6 +12,10 @@
 
 typedef int File;
 
+#define IO_DIRECT_DATA	1
+
+extern int	io_direct_flags;
+
 extern int	BasicOpenFile(const char *name, int flags);
 extern void ReserveExternalFD(void);
 extern void ReleaseExternalFD(void);

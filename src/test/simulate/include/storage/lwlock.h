@@ -17,11 +17,13 @@ struct SimProcess;
 typedef enum LWLockMode
 {
 	LW_EXCLUSIVE,
+	LW_SHARED,
 } LWLockMode;
 
 typedef struct LWLock
 {
-	struct SimProcess *owner;
+	struct SimProcess *owner;	/* who has it exclusively */
+	uint32		sharers;		/* a bit for each process that shares it */
 } LWLock;
 
 extern LWLock *const WALWriteLock;
@@ -30,6 +32,9 @@ extern void LWLockAcquire(LWLock *lock, LWLockMode mode);
 extern bool LWLockConditionalAcquire(LWLock *lock, LWLockMode mode);
 extern bool LWLockAcquireOrWait(LWLock *lock, LWLockMode mode);
 extern void LWLockRelease(LWLock *lock);
+extern bool LWLockHeldByMe(LWLock *lock);
+extern bool LWLockAnyHeldByMe(LWLock *lock, int nlocks, size_t stride);
+extern void LWLockReleaseAll(void);
 extern bool LWLockHeldByMeInMode(LWLock *lock, LWLockMode mode);
 extern bool LWLockWaitForVar(LWLock *lock, pg_atomic_uint64 *var, uint64 old,
 							 uint64 *now);
@@ -38,6 +43,7 @@ static inline void
 LWLockInitialize(LWLock *lock, int tranche)
 {
 	lock->owner = NULL;
+	lock->sharers = 0;
 }
 
 static inline int

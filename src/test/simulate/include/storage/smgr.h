@@ -10,6 +10,12 @@
 #ifndef SIMULATE_SMGR_H
 #define SIMULATE_SMGR_H
 
-typedef struct SMgrRelationData *SMgrRelation;
+#include "storage/relfilelocator.h"
+
+typedef struct SMgrRelationData SMgrRelationData;
+typedef SMgrRelationData *SMgrRelation;
+
+extern SMgrRelation smgropen(RelFileLocator locator, int backend);
+extern BlockNumber smgrnblocks(SMgrRelation reln, ForkNumber forknum);
 
 #endif							/* SIMULATE_SMGR_H */

@@ -11,6 +11,8 @@
 #define SIMULATE_ELOG_H
 
 #define LOG		15
+#define LOG_SERVER_ONLY	16
+#define WARNING	19
 #define ERROR	21
 #define FATAL	22
 #define PANIC	23
@@ -45,12 +47,36 @@ extern void FlushErrorState(void);
 
 /* parts are evaluated, and what the last one returns is ignored */
 #define ereport(level, ...) \
-	do { SimEvaluate(__VA_ARGS__); SimReport(level); } while (0)
+	do { \
+		SimEvaluate(__VA_ARGS__); \
+		if (__builtin_constant_p(level)) \
+			SimReport(level); \
+		else \
+			SimReportAt(level); \
+	} while (0)
 #define _(text)		(text)
 
 pg_noreturn extern void SimReport(int level);
+
+/* of a level that is not known before; only in programs that need it */
+extern void SimReportAt(int level);
 extern int	errcode_for_file_access(void);
 extern int	errmsg(const char *format,...);
+
+#define ERRCODE_DISK_FULL	1
+#define errmsg_internal		errmsg
+
+static inline int
+errcode(int code)
+{
+	return 0;
+}
+
+static inline int
+errhint(const char *hint)
+{
+	return 0;
+}
 
 static inline void
 SimEvaluate(int part,...)
