@@ -474,7 +474,6 @@ detach(AioPreallocationSlot *slot)
 	return unused && slot->nusers == 0;
 }
 
-
 /* Is there what this session has requested, and others for the slot? */
 bool
 AioPreallocationIsDone(AioPreallocationSlot *slot, PgAioWaitRef *requested)
