@@ -69,7 +69,7 @@ $node->safe_psql('postgres', q{
 	INSERT INTO crowd SELECT n, CASE n WHEN 5 THEN point('NaN', 0) ELSE point(n, -n) END FROM generate_series(1, 100) n;
 	CREATE TABLE pile (id int, p point);
 	CREATE INDEX ON pile USING spgist (p);
-	INSERT INTO pile SELECT n, point(1, 1) FROM generate_series(1, 1000) n;
+	INSERT INTO pile SELECT n, point(1, 1) FROM generate_series(1, 300) n;
 	INSERT INTO pile VALUES (0, point('NaN', 0));
 	CREATE TABLE overlay (id int, p box);
 	CREATE INDEX ON overlay USING gist (p);
