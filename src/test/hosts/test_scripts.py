@@ -343,8 +343,16 @@ class Proxy(Scratch):
         self.addCleanup(setattr, fetch, 'CACHE', fetch.CACHE)
         fetch.CACHE = self.top / 'cache'
         with socket.create_server(('127.0.0.1', 0)) as server:
+            # nobody comes where there is no loopback
+            server.settimeout(30)
+            asked = []
+
             def serve(answer):
-                connection, _ = server.accept()
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    return
+                asked.append(answer)
                 with connection:
                     connection.recv(65536)
                     connection.sendall(answer)
@@ -359,6 +367,7 @@ class Proxy(Scratch):
                 with self.assertRaises(OSError, msg=answer):
                     fetch.from_official(f'http://127.0.0.1:{server.getsockname()[1]}/x', '0' * 64)
                 thread.join()
+                self.assertIn(answer, asked, 'the server has not been asked')
         for address in ('http://127.0.0.1:99999/', 'http://[', 'no address', 'http://a b/'):
             with self.assertRaises(OSError, msg=address):
                 fetch.from_official(address, '0' * 64)
