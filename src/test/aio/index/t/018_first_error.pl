@@ -62,7 +62,8 @@ like(error_of("COPY areas FROM '$file'"), qr/getQuadrant.*CONTEXT:  COPY areas, 
 
 # A point that is in no quadrant, and boxes of huge areas, which keep the root from
 # being split; and a box that is in an index with inner pages, next to which only
-# those have a place that are not too far away.
+# those have a place that are not too far away.  The equal points fill the root,
+# and none of its children: one that is split for others has room for what comes.
 $node->safe_psql('postgres', q{
 	CREATE TABLE crowd (id int, p point);
 	CREATE INDEX ON crowd USING spgist (p);
