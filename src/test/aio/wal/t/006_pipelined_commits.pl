@@ -113,10 +113,11 @@ foreach my $method ('sync', grep { !$methods{$_} } sort keys %methods)
 		$stopped->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (1000);\n");
 		wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'aio-wal-written'});
 
-		# the replies would be due: the session waits for a lock
+		# The replies are due, as the session waits for a lock.  On a busy
+		# machine they are due earlier: only the first commit is sure to be done.
 		$control->query_safe('SELECT pg_advisory_lock(1)');
 		send_raw($connection, join('', map { simple_query("INSERT INTO t VALUES ($_)") } 1001 .. 1010) . simple_query('SELECT pg_advisory_lock(1)'));
-		wait_until($control, q{SELECT max(a) = 1010 FROM t});
+		wait_until($control, q{SELECT max(a) > 1000 FROM t});
 		wait_until($control, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'AioWalSync' AND application_name = 'raw'});
 		is(summary(receive($connection)), '', "$method: no reply while the commits are not on disk");
 		$_->{run}->pump_nb foreach ($control, $stopped);
