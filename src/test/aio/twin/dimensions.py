@@ -665,7 +665,10 @@ class Awaiting:
     def cold_collected(plan): plan.awaits(quick_io_time=0, rows_before_batch=0, batch_unique_keys='on'); plan.cold = True
     def quick(plan): plan.awaits(quick_io_time='1s'); plan.cold = True
     def quick_collected(plan): plan.awaits(quick_io_time='1s', rows_before_batch=0, batch_unique_keys='on'); plan.cold = True
-    def everything(plan): plan.awaits(spill='on', rows_before_batch=0, batch_unique_keys='on', lookups=7, suspend='on')
+    # of which only clients that send more than one statement at a time have any
+    def pipelined(plan): plan.awaits(pipelined_commits='on')
+    def everything(plan): plan.awaits(spill='on', rows_before_batch=0, batch_unique_keys='on', lookups=7, suspend='on',
+                                      pipelined_commits='on')
 
 
 # What acts together: faults come of three or four values, of some of these.  Each has dimensions that vary more than others

@@ -27,6 +27,8 @@ FAULTS_OF_STATEMENTS = ('none', 'division', 'division_late', 'duplicate', 'dupli
                         'duplicate_division', 'duplicate_given_up')
 OF_MAIN = ('then', 'made')    # only for the first of them
 MORE_PARENTS = ('hash', 'partitioned', 'unique')    # of who has several
+# settings that are not for tests only
+OF_USERS = ('batch_unique_keys', 'index_batch_memory', 'quick_io_time', 'pipelined_commits')
 ROLES = ('twin_owner', 'twin_user', 'twin_nobody')
 
 
@@ -88,7 +90,7 @@ class Plan:
 
     def awaits(self, **settings):
         for name, value in settings.items():
-            prefix = 'aio.' if name in ('batch_unique_keys', 'index_batch_memory', 'quick_io_time') else 'aio.debug_'
+            prefix = 'aio.' if name in OF_USERS else 'aio.debug_'
             self.settings[prefix + name] = value
 
     # Tables
