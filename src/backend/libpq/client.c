@@ -9,7 +9,8 @@
  * that of a page of WAL that is written under WALWriteLock.  So while this
  * process has anything that others may wait for, a message is kept, and sent
  * when it has not: before the next one that is sent, before the client is
- * waited for, or when interrupts are processed.  Messages stay in their order.
+ * waited for, or when interrupts are processed.  Messages stay in their order,
+ * but for those of tasks, which come in the order of PostgreSQL.
  * One that comes while another is being put is kept, too: upstream would leave
  * it out, and a worker would be detached from its leader.
  *
@@ -64,6 +65,7 @@ bool		aio_messages_kept = false;
 typedef struct Kept
 {
 	struct Kept *next;
+	AioSpawnPlace place;		/* where it came */
 	size_t		len;
 	char		type;
 	char		body[FLEXIBLE_ARRAY_MEMBER];
@@ -203,6 +205,16 @@ is_debug(char type, const char *body, size_t len)
 		strncmp(severity + 1, "DEBUG", 5) == 0;
 }
 
+static void
+append(Kept *kept)
+{
+	kept->next = NULL;
+	*end_kept = kept;
+	end_kept = &kept->next;
+	bytes_kept += kept->len;
+	aio_messages_kept = true;
+}
+
 /* Keep a message.  Raises nothing, and may be called in a critical section. */
 static void
 keep(char type, const char *body, size_t len)
@@ -218,13 +230,11 @@ keep(char type, const char *body, size_t len)
 		left_out++;
 		return;
 	}
-	kept->next = NULL;
+	kept->place = AioPlaceInSpawnOrder();
 	kept->type = type;
 	kept->len = len;
 	memcpy(kept->body, body, len);
-	*end_kept = kept;
-	end_kept = &kept->next;
-	bytes_kept += len;
+	append(kept);
 
 	/* those of debug levels come so often that nothing else would be done */
 	if (!debug)
@@ -300,21 +310,55 @@ AioFlushMessage(void)
 }
 
 /*
- * Send all that has been kept, unless a message is being sent.  It was to be
- * sent when it came, so it is, also if there is to be no more output since.
+ * Take off what is to be sent now, in its order.  INVARIANT-117: while a task
+ * waits for another transaction, its client does not hear of what PostgreSQL
+ * would do after it: of siblings that were spawned later, or of the scope's
+ * body.
  */
-void
-AioSendKept(void)
+static Kept *
+take_kept(void)
 {
-	Kept	   *volatile next = first_kept;
-	int			nleft_out = left_out;
+	Kept	   *kept = first_kept;
+	Kept	   *taken = NULL;
+	Kept	  **end_taken = &taken;
 
-	if (sending || ending || is_busy())
-		return;
 	first_kept = NULL;
 	end_kept = &first_kept;
 	bytes_kept = left_out = 0;
 	others_kept = aio_messages_kept = false;
+	while (kept != NULL)
+	{
+		Kept	   *next = kept->next;
+
+		if (AioIsLaterPlace(&kept->place))
+		{
+			append(kept);
+			others_kept |= !is_debug(kept->type, kept->body, kept->len);
+		}
+		else
+		{
+			kept->next = NULL;
+			*end_taken = kept;
+			end_taken = &kept->next;
+		}
+		kept = next;
+	}
+	return taken;
+}
+
+/*
+ * Send what has been kept, unless a message is being sent.  It was to be sent
+ * when it came, so it is, also if there is to be no more output since.
+ */
+void
+AioSendKept(void)
+{
+	Kept	   *volatile next;
+	int			nleft_out = left_out;
+
+	if (sending || ending || is_busy())
+		return;
+	next = take_kept();
 
 	sending = true;
 	PG_TRY();

@@ -55,6 +55,13 @@ typedef struct AioTaskOptions
 	bool		ordered;
 } AioTaskOptions;
 
+/* Where something was done: of which scope, and when in its spawn order. */
+typedef struct AioSpawnPlace
+{
+	uint64		scope;			/* the number of the innermost one, or 0 */
+	uint64		order;
+} AioSpawnPlace;
+
 /* What has been counted since the process began. */
 typedef struct AioTaskCounters
 {
@@ -107,6 +114,8 @@ extern void AioScopeJoinTask(AioScope *scope, uint64 task_id);
 extern bool AioTaskHasTurn(void);
 extern void AioAwaitTurn(void);
 extern void AioTaskForbidSuspend(void);
+extern AioSpawnPlace AioPlaceInSpawnOrder(void);
+extern bool AioIsLaterPlace(const AioSpawnPlace *place);
 extern int	AioTaskLimit(void);
 extern bool AioTasksCanSuspend(void);
 extern bool AioSiblingsIdle(void);

@@ -879,6 +879,49 @@ AioScopeJoinTask(AioScope *scope, uint64 task_id)
 	}
 }
 
+static uint64
+order_in(const AioScope *scope)
+{
+	if (aio_current_task != NULL && aio_current_task->scope == scope)
+		return 2 * aio_current_task->id;
+	return 2 * scope->last_id + 1;
+}
+
+/*
+ * The place of what runs now: that of its task, or of the scope's body, which
+ * comes after the tasks that it has spawned so far.  May be called anywhere.
+ */
+AioSpawnPlace
+AioPlaceInSpawnOrder(void)
+{
+	AioSpawnPlace place = {0};
+
+	if (aio_current_scope != NULL)
+	{
+		place.scope = aio_current_scope->number;
+		place.order = order_in(aio_current_scope);
+	}
+	return place;
+}
+
+/*
+ * Had all that a scope does been done one after the other, would what was done
+ * there come after what runs now?  Of the scopes that the running task is in,
+ * those are known that it has begun, and its own.  May be called anywhere.
+ */
+bool
+AioIsLaterPlace(const AioSpawnPlace *place)
+{
+	for (AioScope *scope = aio_current_scope; scope != NULL; scope = scope->parent)
+	{
+		if (scope->number == place->scope)
+			return place->order > order_in(scope);
+		if (aio_current_task == NULL || aio_current_task->scope == scope)
+			break;
+	}
+	return false;
+}
+
 /*
  * How many tasks of a scope may be suspended at a time: aio.max_tasks, or what
  * the program has room for.

@@ -48,6 +48,7 @@ MUTATIONS = [
         ('a message is put into the middle of another', 'if (type == PqMsg_NoticeResponse && is_busy())\n\t{', 'if (false)\n\t{'),
         ('a task whose siblings hold something waits for the client', 'return GetAwaitedLock() != NULL && AioSiblingsIdle();',
          'return true;'),
+        ('what comes after a key is told while that waits', 'if (AioIsLaterPlace(&kept->place))', 'if (false)'),
         ('a PANIC waits for the client', 'if (panicking)\n', 'if (false)\n'),
         ('reads are in flight while the client is waited for', 'if (unlikely(aio_read_ahead_used) && !ending)', 'if (false)'),
         ('a FATAL error is told with LWLocks held', '\t\tLWLockReleaseAll();\n\t\tAioOpenGate();', '\t\tAioOpenGate();'),

@@ -134,6 +134,27 @@ foreach my $method (grep { !$methods{$_} } sort keys %methods)
 	is(join(' ', map { $_->[0] } receive($connection, sub { $_[0] eq 'Z' })), 'C Z', "$method: and those are all");
 	close $connection->{socket};
 
+	# But not of what comes after the key that a task waits for: another index of the same
+	# row, whose expression has been evaluated meanwhile.
+	$control->query_safe(
+		q{
+		CREATE TABLE raw.x (id int PRIMARY KEY, w text);
+		CREATE INDEX ON raw.x USING gin (to_tsvector('simple', w));
+		INSERT INTO raw.x SELECT i, 'word' FROM generate_series(1, 20000) i;
+		ALTER TABLE raw.x OWNER TO raw;
+		CHECKPOINT;
+		BEGIN;
+		INSERT INTO raw.x VALUES (30000, 'word');
+		SELECT FROM pg_buffercache_evict_all()});
+	$connection = connect_raw($node, 'raw');
+	run($connection, 'SET client_min_messages = log', 'SET log_lock_waits = on', q{SET deadlock_timeout = '10ms'});
+	my $about = sub { join(' ', map { $_->[0] ne 'N' ? $_->[0] : $_->[1] =~ /(too long|still waiting|acquired) / } @_) };
+	send_raw($connection, simple_query(q{INSERT INTO raw.x VALUES (30000, repeat('a', 3000))}));
+	is($about->(receive($connection, sub { $_[0] eq 'Z' || $_[1] =~ / still waiting / })), 'still waiting', "$method: nothing is told of later indexes");
+	$control->query_safe('ROLLBACK');
+	is($about->(receive($connection, sub { $_[0] eq 'Z' })), 'acquired too long C Z', "$method: before the row goes on");
+	close $connection->{socket};
+
 	ok(!$node->log_contains('TRAP:'), "$method: no failed assertion");
 	$control->quit;
 	$node->stop;
