@@ -44,7 +44,7 @@ MUTATIONS = [
         ('a page is written before its WAL', 'if ((buf_state & BM_PERMANENT) && XLogNeedsFlush(lsn))',
          'if (false && XLogNeedsFlush(lsn))'),
         ('a page that others use is taken for a victim', 'if (BUF_STATE_GET_REFCOUNT(state) == 0 &&\n', 'if (\n'),
-        ('who wants a buffer alone does not have its write completed', '\tpgaio_wref_wait(&wref);\n\n\t/* the signal', '\t/* the signal'),
+        ('who wants a buffer alone does not have its write completed', '\tWaitIO(buf);\n\n\t/* the signal', '\t/* the signal'),
         ('a task is suspended for any page that it reads', 'aio_current_task != NULL &&\n\t\tAioTaskAwaits(smgr, forknum);',
          'aio_current_task != NULL;')),
     *of('write_behind.c',
