@@ -489,9 +489,8 @@ backlog_for_row(ResultRelInfo *rri, CommandId cid)
 	if (AioApplyRowCode(rri->ri_RelationDesc) == AIO_ROW_RUNS_EARLY)
 		return NULL;
 
-	/* left by a row whose error has been caught */
-	if (statement != NULL && statement->ended)
-		free_statement();
+	/* a row whose error has been caught, and that had ended it, is under way */
+	Assert(statement == NULL || !statement->ended);
 	if (statement == NULL)
 		begin_statement(cid);
 	table = hash_search(statement->tables, &relid, HASH_FIND, NULL);

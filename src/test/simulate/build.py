@@ -16,6 +16,7 @@ SOURCES = {
     'wal_pipeline': (['server.c', 'wal_world.c', 'wal_disk.c', 'wal_server.c', 'wal_included.c', 'wal_pipeline.c',
                       '-Wl,--wrap=mmap'], 'aio/task/context.c'),
     'quick_io': (['server.c', 'quick_io.c', '-Wl,--wrap=mmap'], 'aio/task/context.c'),
+    'apply_backlog': ([f'-iquote{HERE}/apply_include', 'server.c', 'apply_backlog.c', '-Wl,--wrap=mmap'], 'aio/task/context.c'),
     'trim': (['server.c', 'wal_world.c', 'trim.c', '-Wl,--wrap=mmap'], 'aio/task/context.c'),
     'write_behind': (['server.c', 'wal_world.c', 'write_disk.c', 'write_aio.c', 'write_buffers.c', 'write_included.c', 'write_behind.c',
                       '-DBLCKSZ=32', '-DRELSEG_SIZE=8', '-Wl,--wrap=mmap'], 'aio/task/context.c'),

@@ -257,6 +257,12 @@ MemoryContextAlloc(MemoryContext context, Size size)
 }
 
 void *
+MemoryContextAllocZero(MemoryContext context, Size size)
+{
+	return memset(MemoryContextAlloc(context, size), 0, size);
+}
+
+void *
 palloc(Size size)
 {
 	SIM_CHECK(CurrentMemoryContext != NULL, "there is no current memory context");

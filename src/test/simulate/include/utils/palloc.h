@@ -19,6 +19,7 @@ extern MemoryContext CurrentMemoryContext;
 extern MemoryContext TopMemoryContext;
 
 extern void *MemoryContextAlloc(MemoryContext context, Size size);
+extern void *MemoryContextAllocZero(MemoryContext context, Size size);
 extern void *MemoryContextAllocExtended(MemoryContext context, Size size,
 										int flags);
 extern void *palloc(Size size);
